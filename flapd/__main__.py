@@ -1,0 +1,3 @@
+from flapd.cli.main import entry
+
+entry()

@@ -1,0 +1,78 @@
+"""PortView and Snapshot: what may be shown of the ports, published after each commit."""
+
+from typing import Literal
+
+import msgspec
+
+from flapd.model.port import Port
+from flapd.model.times import Edge
+
+WitnessStatus = Literal["live", "unproven", "saturated", "lying", "none"]
+WITNESS_STATUSES: tuple[WitnessStatus, ...] = ("live", "unproven", "saturated", "lying", "none")
+
+COUNTED_CAUSES = ("link", "subnet", "unknown")
+"""Causes that go into totals: what a link or its subnet did, not what people or reboots did."""
+
+DOWN_SECONDS_BUCKETS = (0.1, 0.3, 1, 2, 4, 8, 15, 30, 60, 120, 240, 600)
+
+
+class LinkTotals(msgspec.Struct):
+    """What this port did since flapd first saw it; continues over restarts."""
+
+    downs: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(COUNTED_CAUSES, 0))
+    flaps: int = 0
+    drops: int = 0
+    down_ns: int = 0
+    """Sum over closed outages of the middle of [shortest, longest] possible down time."""
+    resets: int = 0
+    """Times the witness was found lower than before."""
+
+
+class DownHistogram(msgspec.Struct):
+    """Closed outages of all ports by down time (the middle of its interval)."""
+
+    counts: list[int] = msgspec.field(
+        default_factory=lambda: [0] * (len(DOWN_SECONDS_BUCKETS) + 1)
+    )
+    """One a bucket, not cumulative; the last is what passed every bound."""
+    sum_ns: int = 0
+
+
+class PortView(msgspec.Struct, frozen=True):
+    """One port as it stands after the last commit. None = not known."""
+
+    port: Port
+    present: bool
+    """Discovery finds it now."""
+    up: bool | None
+    ever_up: bool
+    values: dict[str, int]
+    """Last value of each file read, by catalogue name; what cannot be read is not in it."""
+    errors: dict[str, str]
+    """What cannot be read, and why."""
+    witness_value: int | None
+    witness_status: WitnessStatus
+    saturated: tuple[str, ...]
+    """Counters that stand at their stop and count no further."""
+    readable: bool
+    """The last reading of witness or state succeeded."""
+    last_read_ns: int | None
+    """Monotonic time at which the last reading of witness or state ended."""
+    down_since: Edge | None
+    """Down edge of the open outage; None = none is open."""
+    last_down: Edge | None
+    last_down_ns: int | None
+    """Down time of the last closed outage (the middle of its interval)."""
+    totals: LinkTotals
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Everything the engine shows, at one moment."""
+
+    ports: tuple[PortView, ...] = ()
+    down_histogram: DownHistogram = msgspec.field(default_factory=DownHistogram)
+    stuck_readers: dict[str, int] = {}
+    """Device -> monotonic time since which its reader waits in one read."""
+    boot: str = ""
+    wall_offset_ns: int | None = None
+    """Unix time minus monotonic time; None before the first clock pair."""

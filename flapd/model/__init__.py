@@ -1,0 +1,1 @@
+"""The words of flapd as frozen types: what is observed, and what is told of it."""

@@ -1,0 +1,74 @@
+"""Observation: everything that enters the engine, in one sequence.
+
+Nothing here is interpreted: a sample says what was read and between which two
+moments, and what could not be read and why.
+"""
+
+from typing import Union
+
+import msgspec
+
+from flapd.model.port import Port
+
+READ_WITNESS = 1
+READ_STATE = 2
+READ_SLOW = 4
+READ_RARE = 8
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True, tag="s"):
+    """What one sweep over one port saw.
+
+    Everything was read after `before_ns` and before `after_ns` (monotonic).
+    `reads` says which groups were read successfully (READ_*). `values` holds what
+    differs from the last sample of this port, all of it where `first` is true.
+    `errors` holds what could not be read: name -> errno name or what was wrong.
+    """
+
+    key: str
+    before_ns: int
+    after_ns: int
+    reads: int
+    values: dict[str, int] = {}
+    errors: dict[str, str] = {}
+    first: bool = False
+    """The first sample of this port since its sampler began to watch it."""
+
+
+class PortSeen(msgspec.Struct, frozen=True, tag="port_seen"):
+    """Discovery found this port, or found it changed."""
+
+    port: Port
+    monotonic_ns: int
+
+
+class PortGone(msgspec.Struct, frozen=True, tag="port_gone"):
+    """Discovery no longer finds this port."""
+
+    key: str
+    monotonic_ns: int
+
+
+class ReaderStuck(msgspec.Struct, frozen=True, tag="reader_stuck"):
+    """A device's reader waits in one read since `since_ns`; None: it came back."""
+
+    device: str
+    since_ns: int | None
+    monotonic_ns: int
+
+
+class ClockPair(msgspec.Struct, frozen=True, tag="clock"):
+    """Both clocks at one moment, of one boot."""
+
+    monotonic_ns: int
+    unix_ns: int
+    boot: str
+
+
+class Tick(msgspec.Struct, frozen=True, array_like=True, tag="t"):
+    """Time passed: what waits for a time looks at it now."""
+
+    monotonic_ns: int
+
+
+Observation = Union[Sample, PortSeen, PortGone, ReaderStuck, ClockPair, Tick]
