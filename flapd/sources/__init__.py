@@ -1,0 +1,1 @@
+"""I/O in: one source a file, each ends in observations."""
