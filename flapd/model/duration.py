@@ -1,6 +1,7 @@
 """Duration: a span of time as people write it in a configuration."""
 
 import re
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -40,15 +41,11 @@ def parse_duration(raw: Any) -> Duration:
     """A number of seconds or a string with a unit; raises ValueError saying what would be right."""
     if isinstance(raw, str):
         written = _WRITTEN.fullmatch(raw.strip())
-        if written is None:
-            raise ValueError(RIGHT_DURATION)
-        ns = round(float(written[1]) * _UNIT_NS[written[2]])
-    elif isinstance(raw, (int, float)) and not isinstance(raw, bool):
-        if not 0 <= raw < _LONGEST_NS / SECOND_NS:  # also refuses NaN
-            raise ValueError(RIGHT_DURATION)
+        ns = round(float(written[1]) * _UNIT_NS[written[2]]) if written else -1
+    elif isinstance(raw, (int, float)) and not isinstance(raw, bool) and isfinite(raw):
         ns = round(raw * SECOND_NS)
     else:
-        raise ValueError(RIGHT_DURATION)
-    if ns > _LONGEST_NS:
+        ns = -1
+    if not 0 <= ns <= _LONGEST_NS:
         raise ValueError(RIGHT_DURATION)
     return Duration(ns)

@@ -4,7 +4,7 @@ Nothing here is interpreted: a sample says what was read and between which two
 moments, and what could not be read and why.
 """
 
-from typing import Union
+from typing import TypeAlias
 
 import msgspec
 
@@ -14,6 +14,10 @@ READ_WITNESS = 1
 READ_STATE = 2
 READ_SLOW = 4
 READ_RARE = 8
+READ_CARRIER = 16
+"""The netdev's carrier and its counts were read with no change in between."""
+READ_FIRST = 32
+"""Nobody watched the port until now."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True, tag="s"):
@@ -21,7 +25,7 @@ class Sample(msgspec.Struct, frozen=True, array_like=True, tag="s"):
 
     Everything was read after `before_ns` and before `after_ns` (monotonic).
     `reads` says which groups were read successfully (READ_*). `values` holds what
-    differs from the last sample of this port, all of it where `first` is true.
+    differs from the last sample of this port.
     `errors` holds what could not be read: name -> errno name or what was wrong.
     """
 
@@ -31,8 +35,11 @@ class Sample(msgspec.Struct, frozen=True, array_like=True, tag="s"):
     reads: int
     values: dict[str, int] = {}
     errors: dict[str, str] = {}
-    first: bool = False
-    """The first sample of this port since its sampler began to watch it."""
+
+    @property
+    def first(self) -> bool:
+        """The first sample since a sampler began to watch the port: all that can be read."""
+        return bool(self.reads & READ_FIRST)
 
 
 class PortSeen(msgspec.Struct, frozen=True, tag="port_seen"):
@@ -71,4 +78,4 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="t"):
     monotonic_ns: int
 
 
-Observation = Union[Sample, PortSeen, PortGone, ReaderStuck, ClockPair, Tick]
+Observation: TypeAlias = Sample | PortSeen | PortGone | ReaderStuck | ClockPair | Tick

@@ -18,7 +18,7 @@ class Port(msgspec.Struct, frozen=True):
     driver: str | None = None
     netdev: str | None = None
     witness: str | None = None
-    """Counter that counts every down of this port, as named in the catalogue; None = there is none."""
+    """Counter of the catalogue that counts every down of this port; None = there is none."""
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ Class = Literal["error", "traffic", "state"]
 
 
 class Counter(msgspec.Struct, frozen=True):
-    """One file. `metric` is its name in node_exporter, `scale` turns its unit into that of `metric`."""
+    """One file: its name in node_exporter is `metric`, `scale` turns its unit into that one's."""
 
     name: str
     metric: str
@@ -51,18 +51,16 @@ PHYSICAL_LINK_UP = 5
 _OCTETS = 4  # port_*_data count units of four octets
 
 
-def _pma(name: str, metric: str, bits: int, tier: Tier = "rare", **more: object) -> Counter:
-    return msgspec.convert(
-        {
-            "name": f"counters/{name}",
-            "metric": metric,
-            "tier": tier,
-            "bits": bits,
-            "overflow": "stops",
-            **more,
-        },
-        Counter,
-    )
+def _pma(
+    name: str,
+    metric: str,
+    bits: int,
+    tier: Tier = "rare",
+    *,
+    scale: int = 1,
+    klass: Class = "error",
+) -> Counter:
+    return Counter(f"counters/{name}", metric, tier, bits, "stops", scale, klass)
 
 
 def _q(name: str, metric: str, klass: Class = "error", bits: int = 32) -> Counter:
@@ -151,6 +149,20 @@ def stop_of(name: str) -> int | None:
     """The value at which a counter counts no further; None where it wraps or is unknown."""
     counter = CATALOGUE.get(name)
     return counter.stop if counter is not None else None
+
+
+def rise_between(name: str, last: int, value: int) -> int | None:
+    """How far a counter rose; None where it was reset in between.
+
+    A counter that wraps may be lower than before and have risen; a rise by more than
+    half its range, and any fall of a counter that stops, is a reset.
+    """
+    counter = CATALOGUE[name]
+    rise = value - last
+    if counter.overflow == "stops":
+        return rise if rise >= 0 else None
+    rise %= 1 << counter.bits
+    return rise if rise < 1 << (counter.bits - 1) else None
 
 
 def short_name(name: str) -> str:

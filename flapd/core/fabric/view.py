@@ -31,9 +31,7 @@ class LinkTotals(msgspec.Struct):
 class DownHistogram(msgspec.Struct):
     """Closed outages of all ports by down time (the middle of its interval)."""
 
-    counts: list[int] = msgspec.field(
-        default_factory=lambda: [0] * (len(DOWN_SECONDS_BUCKETS) + 1)
-    )
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(DOWN_SECONDS_BUCKETS) + 1))
     """One a bucket, not cumulative; the last is what passed every bound."""
     sum_ns: int = 0
 

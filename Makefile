@@ -1,0 +1,48 @@
+# Python packages go into .venv; nothing here needs root but `system-packages`.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help demo test check format system-packages requirements clean
+
+help:
+	@echo "make demo             the agent on a simulated node: flaps as they happen, and where to look"
+	@echo "make test             set up, check style and types, run the tests"
+	@echo "make system-packages  what Debian or Ubuntu must bring (needs root): $(SYSTEM_PACKAGES)"
+	@echo "make format           put the code into its form"
+	@echo "make requirements     pin anew what pyproject.toml asks for (needs uv)"
+	@echo "make clean            remove .venv and caches"
+
+SYSTEM_PACKAGES := fuse3 python3-venv
+
+.venv/ready: requirements/dev.txt pyproject.toml scripts/set-up
+	@PYTHON=$(PYTHON) scripts/set-up
+	@touch $@
+
+demo: .venv/ready
+	@$(BIN)/python -m simulators.demo
+
+test: check
+	@$(BIN)/python -m pytest -q
+
+check: .venv/ready
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary
+
+format: .venv/ready
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format --quiet .
+
+system-packages:
+	@scripts/system-packages $(SYSTEM_PACKAGES)
+
+requirements:
+	@cd requirements && for set in runtime dev; do \
+	  uv pip compile ../pyproject.toml $$([ $$set = dev ] && echo --group ../pyproject.toml:dev) \
+	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header \
+	    --quiet --output-file $$set.txt; done
+
+clean:
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

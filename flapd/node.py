@@ -1,0 +1,171 @@
+"""The agent of one node: wires sources, engine, store and serving together."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import structlog
+
+from flapd import __version__
+from flapd.config import Config
+from flapd.core.engine import Engine
+from flapd.core.fabric.view import Snapshot
+from flapd.model.times import SECOND_NS
+from flapd.pump import Pump
+from flapd.serve.agent import Health, RecordingStatus
+from flapd.serve.server import Server
+from flapd.sources.files import read_text
+from flapd.sources.sampler_link import Orders
+from flapd.sources.sampler_process import SamplerProcess
+from flapd.store.files import make_directory
+from flapd.store.history import open_history
+from flapd.store.history_reader import HistoryReader
+from flapd.store.lock import StateLock
+from flapd.store.recorder import Recorder, Request
+from flapd.store.remembered import remembered_samples
+
+END_WITHIN_SECONDS = 4.5
+"""SIGTERM is obeyed within this, whatever hardware or disk do; service managers expect 5 s."""
+FIRST_LOOK_NS = 5 * SECOND_NS
+"""A node without ports is ready once discovery had this long to find one."""
+_LAST_COMMIT_SECONDS = 2.0
+_LOOK_EVERY_SECONDS = 0.2
+
+_log = structlog.get_logger("flapd.node")
+
+
+class Node:
+    """One running agent; what serving may ask of it."""
+
+    def __init__(self, config: Config) -> None:
+        """Takes the lock and opens the history; FlapdError where either cannot be had."""
+        paths = config.paths
+        self.node = config.node.name
+        self._lock = StateLock(Path(paths.state))
+        history, set_aside = open_history(Path(paths.state) / "history.sqlite")
+        if set_aside is not None:
+            _log.error("history_was_corrupt", set_aside=str(set_aside))
+        self.history = HistoryReader(Path(paths.state) / "history.sqlite")
+        boot = read_text(Path(paths.proc) / "sys/kernel/random/boot_id") or ""
+        engine = Engine(self.node, config.flap)
+        self._recorder = Recorder(Path(paths.state) / "recording", self.node, __version__)
+        self._engine = engine
+        self._pump = Pump(engine, history, self._recorder, boot)
+        checkpoint = history.checkpoint()
+        engine.restore(checkpoint)
+        self._recorder.resume(checkpoint)
+        make_directory(Path(paths.ring))
+        self._unseen_by_history = remembered_samples(Path(paths.ring), boot, engine.last_read_ns)
+        self._sampler = SamplerProcess(
+            Orders(paths.sysfs, paths.ring, boot, config.sampling, config.ports), self._pump.put
+        )
+        self._started_ns = time.monotonic_ns()
+
+    def start(self) -> None:
+        """What the ring saw between the checkpoint and the end of the last agent comes first."""
+        self._pump.start(self._unseen_by_history)
+        self._sampler.start()
+
+    def stop(self) -> None:
+        """Ends sampler and engine; neither is waited for longer than a service may take."""
+        self._sampler.stop()
+        if not self._pump.stop(_LAST_COMMIT_SECONDS):
+            _log.error("engine_left_behind")
+        self._lock.close()
+
+    @property
+    def failed(self) -> bool:
+        """The engine ended by itself: nothing works any more, and a restart is the way out."""
+        return self._pump.health.failed
+
+    @property
+    def health(self) -> Health:
+        pump = self._pump.health
+        return Health(
+            sampler_restarts=self._sampler.health.restarts,
+            history_write_errors=pump.write_errors,
+            events_not_durable=pump.events_not_durable,
+        )
+
+    def snapshot(self) -> Snapshot:
+        return self._pump.snapshot
+
+    def not_ready(self) -> list[str]:
+        reasons = []
+        ports = [view for view in self._pump.snapshot.ports if view.present]
+        if not ports and time.monotonic_ns() - self._started_ns < FIRST_LOOK_NS:
+            reasons.append("discovery has not finished yet")
+        reasons += (
+            f"{view.port.name} was not read yet"
+            for view in ports
+            if not view.readable and not view.errors and not self._is_stuck(view.port.device)
+        )
+        if self._pump.health.events_not_durable:
+            reasons.append("the history cannot be written")
+        return reasons
+
+    def start_recording(self, seconds: float, max_bytes: int) -> RecordingStatus:
+        request = Request(time.time_ns() + round(seconds * SECOND_NS), max_bytes)
+
+        def start() -> None:
+            self._recorder.start(request, self._engine.checkpoint())
+
+        self._pump.call(start).result()
+        return self._recording_status(request)
+
+    def recording(self) -> RecordingStatus | None:
+        if not self._recorder.path.exists():
+            return None
+        return self._recording_status(self._recorder.request)
+
+    def stop_recording(self) -> RecordingStatus | None:
+        self._pump.call(self._recorder.stop).result()
+        return self.recording()
+
+    def _is_stuck(self, device: str) -> bool:
+        return device in self._pump.snapshot.stuck_readers
+
+    def _recording_status(self, request: Request | None) -> RecordingStatus:
+        return RecordingStatus(
+            path=str(self._recorder.path),
+            bytes=self._recorder.path.stat().st_size,
+            active=request is not None,
+            until_unix_ns=request.until_unix_ns if request is not None else 0,
+        )
+
+
+async def run_node(config: Config) -> int:
+    """The agent until SIGTERM or SIGINT: 0 then, 1 where it could not go on."""
+    node = Node(config)
+    server = Server(node, config.http, Path(config.paths.socket))
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    await server.start()
+    node.start()
+    _log.info("started", node=node.node, version=__version__)
+    while not stopping.is_set() and not node.failed:
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(stopping.wait(), _LOOK_EVERY_SECONDS)
+    end_whatever_happens(1 if node.failed else 0)
+    await server.stop()
+    await loop.run_in_executor(None, node.stop)
+    _log.info("stopped")
+    return 1 if node.failed else 0
+
+
+def end_whatever_happens(status: int) -> None:
+    """A hanging disk or device must not keep the agent from ending."""
+
+    def end() -> None:
+        _log.error("ended_by_force")
+        os._exit(status)
+
+    timer = threading.Timer(END_WITHIN_SECONDS, end)
+    timer.daemon = True
+    timer.start()

@@ -1,0 +1,102 @@
+"""Discovery: which RDMA ports are there, by enumeration, and what each is known by.
+
+Reads only what needs no query of the device: names, links, GUIDs, link layer
+(drivers/infiniband/core/sysfs.c). Never walks a tree: GID tables are large.
+"""
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from flapd.core.fabric.catalogue import CARRIER_DOWNS, LINK_DOWNED
+from flapd.model.port import Port
+from flapd.sources.files import list_names, read_text
+from flapd.sources.settings import PortsSettings
+
+_GUID = re.compile(r"[0-9a-f]{4}(:[0-9a-f]{4}){3}")
+_NO_GUID = "0000:0000:0000:0000"
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_NETDEV = re.compile(r"[^/\s]{1,15}")
+_FIRST_GIDS = 16
+
+
+def ports_of(sysfs: Path, settings: PortsSettings) -> Iterator[Port]:
+    """Every port that is included, by device and number."""
+    class_directory = sysfs / "class/infiniband"
+    for device in list_names(class_directory):
+        for number in list_names(class_directory / device / "ports"):
+            if number.isdigit() and _included(settings, [f"{device}/{number}"]):
+                port = _describe(sysfs, device, int(number))
+                if _included(settings, [port.name, port.guid, port.pci]):
+                    yield port
+
+
+def port_directory(sysfs: Path, port: Port) -> Path:
+    return sysfs / "class/infiniband" / port.device / "ports" / str(port.number)
+
+
+def netdev_directory(sysfs: Path, netdev: str) -> Path:
+    return sysfs / "class/net" / netdev
+
+
+def _included(settings: PortsSettings, names: list[str | None]) -> bool:
+    def any_matches(patterns: tuple[str, ...]) -> bool:
+        return any(fnmatchcase(name, pattern) for name in names if name for pattern in patterns)
+
+    if any_matches(settings.exclude):
+        return False
+    only_the_name_is_known = len(names) == 1
+    return only_the_name_is_known or any_matches(settings.include)
+
+
+def _describe(sysfs: Path, device: str, number: int) -> Port:
+    directory = sysfs / "class/infiniband" / device
+    guid = read_text(directory / "node_guid")
+    if guid is None or guid == _NO_GUID or not _GUID.fullmatch(guid):
+        guid = None
+    pci = _link_name(directory / "device")
+    if pci is not None and not _PCI.fullmatch(pci):
+        pci = None
+    link_layer = read_text(directory / "ports" / str(number) / "link_layer") or "Unknown"
+    netdev = _netdev(directory, number)
+    return Port(
+        key=f"{guid or pci or device}/{number}",
+        device=device,
+        number=number,
+        link_layer=link_layer,
+        guid=guid,
+        pci=pci,
+        driver=_link_name(directory / "device/driver"),
+        netdev=netdev,
+        witness=_witness(sysfs, directory / "ports" / str(number), link_layer, netdev),
+    )
+
+
+def _link_name(link: Path) -> str | None:
+    """Last component of what a link leads to; None where there is no link."""
+    try:
+        return link.readlink().name
+    except OSError:
+        return None
+
+
+def _netdev(directory: Path, number: int) -> str | None:
+    """The netdev behind a port: of its GIDs (RoCE), else of the same PCI function."""
+    for gid in range(_FIRST_GIDS):
+        name = read_text(directory / f"ports/{number}/gid_attrs/ndevs/{gid}")
+        if name and _NETDEV.fullmatch(name):
+            return name
+    for name in list_names(directory / "device/net"):
+        # dev_port counts from 0 and tells the netdevs of a dual-port function apart
+        if read_text(directory / "device/net" / name / "dev_port") == str(number - 1):
+            return name
+    return None
+
+
+def _witness(sysfs: Path, port: Path, link_layer: str, netdev: str | None) -> str | None:
+    if link_layer == "InfiniBand":
+        return LINK_DOWNED if (port / LINK_DOWNED).exists() else None
+    if netdev and (netdev_directory(sysfs, netdev) / "carrier_down_count").exists():
+        return CARRIER_DOWNS
+    return None

@@ -1,0 +1,63 @@
+"""Files of sysfs and procfs: read whole, in one call, with the reason where that fails."""
+
+import errno
+import os
+from pathlib import Path
+
+LONGEST_BYTES = 4096
+"""sysfs gives at most a page a read (fs/sysfs/file.c)."""
+
+
+def reason_of(error: OSError) -> str:
+    """`EIO`, `ENODEV`: the name people search for."""
+    return errno.errorcode.get(error.errno or 0, "unknown error")
+
+
+def read_text(path: Path) -> str | None:
+    """The file's first line; None where it is not there or cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        raw = os.pread(fd, LONGEST_BYTES, 0)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return raw.decode("utf-8", "replace").partition("\n")[0].strip()
+
+
+def list_names(directory: Path) -> list[str]:
+    """Names in a directory, sorted; none where it is not there."""
+    try:
+        return sorted(entry.name for entry in directory.iterdir())
+    except OSError:
+        return []
+
+
+class KeptFile:
+    """One file read again and again on a kept descriptor.
+
+    A descriptor outlives its device and then gives ENODEV, also when the device is
+    back under the same name: after any failure the file is opened anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = -1
+
+    def read(self) -> bytes:
+        """The content now; raises OSError as open or read does."""
+        if self._fd < 0:
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            return os.pread(self._fd, LONGEST_BYTES, 0)
+        except OSError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

@@ -1,0 +1,27 @@
+"""One look at every port, without an agent."""
+
+import time
+from pathlib import Path
+
+from flapd.core.engine import Engine
+from flapd.core.fabric.settings import FlapSettings
+from flapd.core.fabric.view import PortView
+from flapd.model.observation import PortSeen
+from flapd.sources.device_reader import TIERS
+from flapd.sources.discovery import ports_of
+from flapd.sources.plan import plan_of
+from flapd.sources.port_reader import PortReader
+from flapd.sources.settings import PortsSettings
+
+
+def survey(sysfs: Path, settings: PortsSettings) -> list[PortView]:
+    """Every included port as one reading of each of its files shows it."""
+    engine = Engine("", FlapSettings())
+    for port in ports_of(sysfs, settings):
+        engine.step(PortSeen(port, time.monotonic_ns()))
+        reader = PortReader(sysfs, port, plan_of(sysfs, port))
+        for tier in TIERS:
+            engine.step(reader.sweep(tier))
+            reader.sent()
+        reader.close()
+    return list(engine.snapshot().ports)

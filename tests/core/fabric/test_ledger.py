@@ -1,0 +1,340 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flapd.core.fabric.ledger import Book, Ledger, LinkReading
+from flapd.model.event import Layer, Outage
+from flapd.model.port import Port
+from flapd.model.times import SECOND_NS
+
+MS = 1_000_000
+DROP_AFTER_NS = 240 * SECOND_NS
+
+IB = Port("b8ce:f603:0012:3456/1", "mlx5_0", 1, "InfiniBand", witness="counters/link_downed")
+ROCE = Port("b8ce:f603:0012:3457/1", "mlx5_1", 1, "Ethernet", witness="net/carrier_down_count")
+
+
+def ledger_of(port: Port = IB, book: Book | None = None) -> Ledger:
+    ledger = Ledger("node7", port, book or Book(), DROP_AFTER_NS)
+    ledger.boot = "boot1"
+    return ledger
+
+
+def read(
+    at_ms: int,
+    witness: int | None = None,
+    *,
+    up: bool | None = None,
+    layer: Layer = "physical",
+    first: bool = False,
+) -> LinkReading:
+    """A reading that took 2 ms."""
+    return LinkReading(at_ms * MS, (at_ms + 2) * MS, witness, up, layer, first)
+
+
+def play(ledger: Ledger, *readings: LinkReading) -> list[Outage]:
+    return [outage for reading in readings for outage in ledger.observe(reading)]
+
+
+def down_ms(outage: Outage) -> tuple[int, int]:
+    return outage.down.earliest_ns // MS, outage.down.latest_ns // MS
+
+
+def up_ms(outage: Outage) -> tuple[int, int]:
+    assert outage.up is not None
+    return outage.up.earliest_ns // MS, outage.up.latest_ns // MS
+
+
+def test_the_first_reading_is_a_baseline_whatever_the_counter_says() -> None:
+    assert play(ledger_of(), read(0, 17, up=True), read(100, 17, up=True)) == []
+
+
+def test_an_outage_is_opened_and_closed_between_adjacent_readings() -> None:
+    opened, closed = play(
+        ledger_of(),
+        read(0, 17, up=True),
+        read(100, 17),
+        read(200, 18, up=False),
+        read(300, 18, up=False),
+        read(400, 18, up=True),
+    )
+
+    assert (opened.status, opened.revision, opened.seen) == ("open", 1, "observed")
+    assert down_ms(opened) == (100, 202)
+    assert (closed.status, closed.revision, closed.id) == ("closed", 2, opened.id)
+    assert up_ms(closed) == (300, 402)
+    assert closed.down_seconds_min == pytest.approx(0.098)
+    assert closed.down_seconds_max == pytest.approx(0.302)
+
+
+def test_downs_that_no_state_showed_are_recorded_as_unseen() -> None:
+    (outage,) = play(ledger_of(), read(0, 17, up=True), read(100, 20, up=True))
+
+    assert (outage.seen, outage.count, outage.status) == ("unseen", 3, "closed")
+    assert down_ms(outage) == up_ms(outage) == (0, 102)
+    assert outage.down_seconds_min == 0
+
+
+def test_downs_while_nobody_watched_say_so() -> None:
+    (outage,) = play(ledger_of(), read(0, 17, up=True), read(9000, 18, up=True, first=True))
+
+    assert outage.seen == "while_away"
+
+
+def test_a_down_seen_before_it_is_counted_is_counted_once() -> None:
+    ledger = ledger_of()
+
+    told = play(
+        ledger,
+        read(0, 17, up=True),
+        read(100, 17, up=False),
+        read(200, 18, up=False),
+        read(300, 18, up=True),
+        read(400, 18),
+    )
+
+    assert [outage.status for outage in told] == ["open", "closed"]
+    assert down_ms(told[0]) == (0, 102)
+    assert told[-1].count == 1
+    assert ledger.book.totals.downs["link"] == 1
+    assert ledger.witness_status == "live"
+
+
+def test_a_debt_may_be_paid_after_the_port_is_up_again() -> None:
+    ledger = ledger_of()
+
+    told = play(
+        ledger,
+        read(0, 17, up=True),
+        read(100, 17, up=False),
+        read(200, 17, up=True),
+        read(300, 18),
+        read(400, 19, up=True),
+    )
+
+    assert [(outage.status, outage.count) for outage in told] == [
+        ("open", 1),
+        ("closed", 1),
+        ("closed", 1),
+    ]
+    assert len({outage.id for outage in told}) == 2
+    assert ledger.book.totals.downs["link"] == 2
+
+
+def test_a_witness_that_does_not_pay_its_debt_lies_and_the_down_still_counts() -> None:
+    ledger = ledger_of()
+
+    told = play(
+        ledger,
+        read(0, 17, up=True),
+        read(100, 17, up=False),
+        read(1200, 17, up=False),
+        read(1300, 17, up=True),
+        read(1400, 17, up=False),
+    )
+
+    assert ledger.witness_status == "lying"
+    assert [outage.status for outage in told] == ["open", "closed", "open"]
+    assert ledger.book.totals.downs["link"] == 2
+    assert told[0].id != told[2].id
+
+
+def test_a_port_without_subnet_manager_is_down_logically_and_owes_nothing() -> None:
+    ledger = ledger_of()
+
+    told = play(
+        ledger,
+        read(0, 17, up=True),
+        read(100, 17, up=False, layer="logical"),
+        read(5000, 17, up=True),
+    )
+
+    assert [(outage.layer, outage.cause) for outage in told] == [("logical", "subnet")] * 2
+    assert ledger.witness_status == "unproven"
+    assert ledger.book.totals.downs == {"link": 0, "subnet": 1, "unknown": 0}
+
+
+def test_a_link_that_goes_down_during_a_logical_outage_makes_it_physical() -> None:
+    told = play(
+        ledger_of(),
+        read(0, 17, up=True),
+        read(100, 17, up=False, layer="logical"),
+        read(200, 18, up=False),
+    )
+
+    assert (told[-1].layer, told[-1].cause, told[-1].count) == ("physical", "link", 2)
+
+
+def test_a_saturated_witness_leaves_counting_to_the_state_and_says_at_least() -> None:
+    ledger = ledger_of()
+
+    told = play(
+        ledger,
+        read(0, 254, up=True),
+        read(100, 255, up=True),
+        read(200, 255, up=False),
+        read(5000, 255, up=True),
+    )
+
+    assert ledger.witness_status == "saturated"
+    assert [outage.count_at_least for outage in told] == [True, True, True]
+    assert len({outage.id for outage in told}) == 2
+    assert ledger.book.totals.downs["link"] == 2
+
+
+def test_a_counter_reset_by_somebody_is_no_flap_and_names_no_outage_twice() -> None:
+    ledger = ledger_of()
+
+    told = play(
+        ledger,
+        read(0, 17, up=True),
+        read(100, 18, up=True),
+        read(200, 0, up=True),
+        *(read(300 + 100 * n, n, up=True) for n in range(1, 19)),
+    )
+
+    assert ledger.book.totals.resets == 1
+    assert sum(outage.count for outage in told) == 1 + 18
+    assert len({outage.id for outage in told}) == len(told)
+
+
+def test_a_carrier_count_that_wraps_goes_on_counting() -> None:
+    (outage,) = play(ledger_of(ROCE), read(0, 2**32 - 1, up=True), read(100, 1, up=True))
+
+    assert outage.count == 2
+
+
+def test_a_late_reading_tells_nothing() -> None:
+    ledger = ledger_of()
+    play(ledger, read(0, 17, up=True), read(100, 18, up=True))
+
+    assert play(ledger, read(50, 17, up=False)) == []
+
+
+def test_an_outage_of_four_minutes_is_a_drop_also_while_it_is_open() -> None:
+    ledger = ledger_of()
+    play(ledger, read(0, 17, up=True), read(100, 18, up=False))
+
+    assert ledger.tick(240_101 * MS) == []
+    (dropped,) = ledger.tick(240_102 * MS)
+    (closed,) = play(ledger, read(300_000, 18, up=True))
+
+    assert (dropped.kind, dropped.status) == ("drop", "open")
+    assert (closed.kind, closed.status, closed.revision) == ("drop", "closed", 3)
+    assert (ledger.book.totals.flaps, ledger.book.totals.drops) == (0, 1)
+
+
+def test_a_port_that_was_never_up_is_not_an_outage() -> None:
+    assert play(ledger_of(), read(0, 0, up=False), read(100, 0, up=False)) == []
+
+
+def test_losing_track_ends_an_open_outage_as_lost_and_baselines_anew() -> None:
+    ledger = ledger_of()
+    play(ledger, read(1000, 17, up=True), read(1100, 18, up=False))
+
+    (lost,) = ledger.lose_track()
+
+    assert (lost.status, lost.up, lost.revision) == ("lost", None, 2)
+    assert play(ledger, read(5, 40, up=True), read(100, 40, up=True)) == []
+
+
+def test_a_flap_has_the_same_id_after_a_lost_history() -> None:
+    (known,) = play(ledger_of(), read(0, 17, up=True), read(100, 18, up=True))
+    (again,) = play(ledger_of(), read(20, 17, up=True), read(104, 18, up=True))
+    (other,) = play(ledger_of(), read(0, 18, up=True), read(100, 19, up=True))
+
+    assert known.id == again.id != other.id
+
+
+class Truth(msgspec.Struct):
+    """An independent model: when the link went down and up, in ms."""
+
+    changes: list[int]
+    """Down, up, down, up, ..."""
+
+    def downs_until(self, at: int) -> int:
+        return sum(1 for change in self.changes[::2] if change <= at)
+
+    def up_at(self, at: int) -> bool:
+        return sum(1 for change in self.changes if change <= at) % 2 == 0
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> Truth:
+    gaps = draw(st.lists(st.integers(1, 400), min_size=0, max_size=24))
+    changes, now = [], 50
+    for gap in gaps:
+        now += gap
+        changes.append(now)
+    return Truth(changes)
+
+
+@st.composite
+def read_times(draw: st.DrawFn) -> list[tuple[int, bool]]:
+    """When the port is read, and whether the state is read although nothing moved."""
+    gaps = draw(st.lists(st.tuples(st.integers(3, 150), st.booleans()), min_size=2, max_size=80))
+    times, now = [], 0
+    for gap, state_too in gaps:
+        now += gap
+        times.append((now, state_too))
+    return times
+
+
+@given(truths(), read_times(), st.integers(0, 3), st.data())
+def test_downs_balance_with_the_truth_and_every_interval_holds_its_edges(
+    truth: Truth, times: list[tuple[int, bool]], start: int, data: st.DataObject
+) -> None:
+    """Whatever the schedule, the instants of reading, and the restarts in between."""
+    ledger = ledger_of(ROCE)
+    told: list[Outage] = []
+    last_count: int | None = None
+    for at, state_too in times:
+        if data.draw(st.booleans(), label="restart"):
+            book = msgspec.msgpack.decode(msgspec.msgpack.encode(ledger.book), type=Book)
+            ledger = ledger_of(ROCE, book)
+        witness_at = at + data.draw(st.integers(0, 1), label="witness read after")
+        state_at = witness_at + data.draw(
+            st.integers(0, 2 - (witness_at - at)), label="state after"
+        )
+        count = start + truth.downs_until(witness_at)
+        moved = count != last_count
+        up = truth.up_at(state_at)
+        reads_state = moved or state_too or ledger.book.outage is not None
+        told += ledger.observe(
+            LinkReading(at * MS, (at + 2) * MS, count, up if reads_state else None, "physical")
+        )
+        last_count = count
+
+    outages = {outage.id: outage for outage in told}
+    first_at = times[0][0] + 1
+    last_at = times[-1][0] + 2
+    counted = sum(outage.count for outage in outages.values())
+    possible = {
+        truth.downs_until(end) - truth.downs_until(begin)
+        for begin in (first_at - 1, first_at, first_at + 1)
+        for end in (last_at - 2, last_at - 1, last_at)
+    }
+    assert counted in possible
+    totals = ledger.book.totals
+    assert totals.downs["link"] + (ledger.book.debt_since_ns is not None) == counted
+    for outage in outages.values():
+        assert edges_are_inside(outage, truth)
+
+
+def edges_are_inside(outage: Outage, truth: Truth) -> bool:
+    """As many true downs as it counts begin in it, the first in its down interval."""
+    end = outage.up.latest_ns if outage.up is not None else 10**18
+    inside = [
+        (down, up)
+        for down, up in zip(truth.changes[::2], [*truth.changes[1::2], 10**9], strict=False)
+        if outage.down.earliest_ns <= down * MS <= end
+    ]
+    if outage.count > len(inside):
+        return False
+    starts = [down for down, _ in inside if down * MS <= outage.down.latest_ns]
+    if not starts:
+        return False
+    return outage.up is None or any(
+        outage.up.earliest_ns <= up * MS <= outage.up.latest_ns for _, up in inside
+    )
