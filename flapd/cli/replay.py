@@ -3,9 +3,24 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
+from flapd.cli.flaps import print_flaps
+from flapd.cli.output import print_json
 from flapd.core.engine import Engine, settings_in
 from flapd.model.event import Event
+from flapd.serve.items import FlapList, flap_item
 from flapd.store.recording import Header, StateFrame, read_recording
+
+
+def replay(path: Path, as_json: bool) -> int:
+    """Prints the outages that the recording gives; the exit status."""
+    found = FlapList([flap_item(outage) for outage in outages_of(path)])
+    if as_json:
+        print_json(msgspec.json.encode(found))
+    else:
+        print_flaps(found.items)
+    return 0
 
 
 def events_of(path: Path) -> Iterator[Event]:

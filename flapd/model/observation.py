@@ -42,21 +42,21 @@ class Sample(msgspec.Struct, frozen=True, array_like=True, tag="s"):
         return bool(self.reads & READ_FIRST)
 
 
-class PortSeen(msgspec.Struct, frozen=True, tag="port_seen"):
+class PortSeen(msgspec.Struct, frozen=True, array_like=True, tag="port_seen"):
     """Discovery found this port, or found it changed."""
 
     port: Port
     monotonic_ns: int
 
 
-class PortGone(msgspec.Struct, frozen=True, tag="port_gone"):
+class PortGone(msgspec.Struct, frozen=True, array_like=True, tag="port_gone"):
     """Discovery no longer finds this port."""
 
     key: str
     monotonic_ns: int
 
 
-class ReaderStuck(msgspec.Struct, frozen=True, tag="reader_stuck"):
+class ReaderStuck(msgspec.Struct, frozen=True, array_like=True, tag="reader_stuck"):
     """A device's reader waits in one read since `since_ns`; None: it came back."""
 
     device: str
@@ -64,7 +64,7 @@ class ReaderStuck(msgspec.Struct, frozen=True, tag="reader_stuck"):
     monotonic_ns: int
 
 
-class ClockPair(msgspec.Struct, frozen=True, tag="clock"):
+class ClockPair(msgspec.Struct, frozen=True, array_like=True, tag="clock"):
     """Both clocks at one moment, of one boot."""
 
     monotonic_ns: int

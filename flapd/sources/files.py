@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 LONGEST_BYTES = 4096
@@ -58,6 +59,7 @@ class KeptFile:
             raise
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):  # the device behind it may be gone; the number is free anyway
+                os.close(fd)
