@@ -13,7 +13,7 @@ import structlog
 
 from flapd.model.observation import Observation
 from flapd.model.times import SECOND_NS
-from flapd.store.recording import RecordingFullError, RecordingWriter
+from flapd.store.recording import RecordingError, RecordingWriter
 
 _log = structlog.get_logger("flapd.recorder")
 
@@ -36,7 +36,7 @@ class Recorder:
         self._writer: RecordingWriter | None = None
 
     def start(self, request: Request, checkpoint: Mapping[str, bytes]) -> None:
-        """Begins a new recording in place of the last one."""
+        """Begins a new recording in place of the last one; RecordingError where it cannot."""
         self.stop()
         self._request_path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
@@ -52,10 +52,14 @@ class Recorder:
         except (OSError, msgspec.MsgspecError) as error:
             _log.warning("recording_request_unreadable", error=str(error))
             return
-        if request.until_unix_ns > time.time_ns():
-            self._open(request, checkpoint)
-        else:
+        if request.until_unix_ns <= time.time_ns():
             self._request_path.unlink(missing_ok=True)
+            return
+        try:
+            self._open(request, checkpoint)
+        except RecordingError as error:
+            _log.warning("recording_ended", error=str(error))
+            self.stop()
 
     def write(self, batch: Sequence[Observation]) -> None:
         """Before the events of this batch are committed. A recording that fails ends itself."""
@@ -63,7 +67,7 @@ class Recorder:
             return
         try:
             self._writer.observations(batch)
-        except (RecordingFullError, OSError) as error:
+        except RecordingError as error:
             _log.warning("recording_ended", error=str(error))
             self.stop()
             return

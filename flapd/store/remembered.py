@@ -6,7 +6,7 @@ from pathlib import Path
 import structlog
 
 from flapd.model.observation import Sample
-from flapd.store.ring import RingError, read_ring, ring_files
+from flapd.store.ring import Ring, RingError, read_ring, ring_files
 
 _log = structlog.get_logger("flapd.ring")
 
@@ -18,14 +18,16 @@ def remembered_samples(
     samples: list[Sample] = []
     for path in ring_files(directory):
         try:
-            ring = read_ring(path)
+            samples += _samples_of(read_ring(path), boot, read_until_ns)
         except (RingError, OSError) as error:
             _log.warning("ring_unreadable", path=str(path), error=str(error))
-            continue
-        if ring.boot == boot:
-            samples += (
-                Sample(ring.key, row.before_ns, row.after_ns, row.reads, row.values)
-                for row in ring.rows(read_until_ns(ring.key))
-            )
-    samples.sort(key=lambda sample: sample.before_ns)
-    return samples
+    return sorted(samples, key=lambda sample: sample.before_ns)
+
+
+def _samples_of(ring: Ring, boot: str, read_until_ns: Callable[[str], int]) -> list[Sample]:
+    if ring.boot != boot:
+        return []
+    return [
+        Sample(ring.key, row.before_ns, row.after_ns, row.reads, row.values)
+        for row in ring.rows(read_until_ns(ring.key))
+    ]

@@ -1,0 +1,1 @@
+"""What is kept: the ring of samples, the history of events, recordings of observations."""

@@ -1,0 +1,70 @@
+"""SQLite as the history uses it: connections, and its errors in our words."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flapd.model.errors import FlapdError
+
+_BUSY_SECONDS = 5
+
+
+class HistoryError(FlapdError):
+    """The history could not be read or written; what was tried may be tried again."""
+
+
+class HistoryCorruptError(HistoryError):
+    """The file is damaged or no database: trying again is of no use."""
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Any error of SQLite leaves as HistoryError with its message."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # SQLITE_CORRUPT and SQLITE_NOTADB arrive as DatabaseError itself, all else as one of
+        # its subclasses. sqlite_errorname would say it plainly, from Python 3.11 on.
+        if type(error) is sqlite3.DatabaseError:
+            raise HistoryCorruptError(f"{path} is damaged: {error}") from error
+        raise HistoryError(f"history {path}: {error}") from error
+
+
+def connect_writer(path: Path) -> sqlite3.Connection:
+    """A connection that has each commit on the disk before it returns."""
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write; it sees each commit as soon as it is made."""
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """All or nothing; `begin` is the statement that begins it."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite has rolled back by itself after some errors (disk full, I/O).
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

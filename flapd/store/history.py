@@ -1,0 +1,194 @@
+"""The history: one journal of events, what is projected from it, and the checkpoint.
+
+Events and the checkpoint that knows of them are committed in one transaction, so that
+being killed at any moment loses nothing and counts nothing twice.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+
+import msgspec
+
+from flapd.model.event import Event, Outage
+from flapd.store.database import (
+    HistoryCorruptError,
+    HistoryError,
+    connect_writer,
+    told,
+    transaction,
+)
+from flapd.store.files import create_file, make_directory
+from flapd.store.flap_row import class_of, down_ns_max, end_unix_ns
+from flapd.store.schema import migrate
+
+__all__ = ["History", "HistoryCorruptError", "HistoryError", "open_history"]
+
+_CHEAP_TO_CHECK_BYTES = 4 << 20
+
+_JOURNAL = """
+INSERT INTO journal (id, revision, kind, body) VALUES (?, ?, ?, ?)
+ON CONFLICT (id, revision) DO NOTHING
+"""
+_FACET = """
+INSERT INTO facets (kind, status, cause, layer, seen, length_class) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING
+"""
+_FACET_OF = """
+SELECT facet FROM facets
+WHERE kind = ? AND status = ? AND cause = ? AND layer = ? AND seen = ? AND length_class = ?
+"""
+_FLAP = """
+INSERT INTO flaps
+    (id, revision, seq, key, port, guid, facet, count, down_unix_ns, end_unix_ns, down_ns_max, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET
+    revision = excluded.revision, seq = excluded.seq, key = excluded.key, port = excluded.port,
+    guid = excluded.guid, facet = excluded.facet, count = excluded.count,
+    down_unix_ns = excluded.down_unix_ns, end_unix_ns = excluded.end_unix_ns,
+    down_ns_max = excluded.down_ns_max, body = excluded.body
+WHERE excluded.revision > flaps.revision
+"""
+_CHECKPOINT = """
+INSERT INTO checkpoint (part, body) VALUES (?, ?)
+ON CONFLICT (part) DO UPDATE SET body = excluded.body
+"""
+_META = """
+INSERT INTO meta (key, value) VALUES (?, ?)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
+
+
+class History:
+    """The only writer of a history; used by one thread at a time.
+
+    HistoryError where the file cannot be made or opened, HistoryCorruptError where it is
+    damaged, FlapdError where a newer flapd wrote it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        _make(path)
+        with told(path):
+            self._connection = connect_writer(path)
+            try:
+                migrate(self._connection, path)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def commit(self, events: Sequence[Event], checkpoint: Mapping[str, bytes]) -> None:
+        """All of it on the disk, or HistoryError and nothing of it: then try the same again.
+
+        A revision that is not above the one there is changes nothing that is shown.
+        """
+        with told(self._path), transaction(self._connection, "BEGIN IMMEDIATE"):
+            for event in events:
+                self._record(event)
+            self._connection.executemany(_CHECKPOINT, checkpoint.items())
+
+    def _record(self, event: Event) -> None:
+        kind = str(event.__struct_config__.tag)
+        body = msgspec.json.encode(event)
+        entry = self._connection.execute(_JOURNAL, (event.id, event.revision, kind, body))
+        if entry.rowcount and entry.lastrowid is not None:
+            self._project(event, entry.lastrowid, body)
+
+    def _project(self, outage: Outage, seq: int, body: bytes) -> None:
+        row = (
+            outage.id,
+            outage.revision,
+            seq,
+            outage.key,
+            outage.port,
+            outage.guid,
+            self._facet(outage),
+            outage.count,
+            outage.down.earliest_unix_ns,
+            end_unix_ns(outage),
+            down_ns_max(outage),
+            body,
+        )
+        self._connection.execute(_FLAP, row)
+
+    def _facet(self, outage: Outage) -> int:
+        facet = (
+            outage.kind,
+            outage.status,
+            outage.cause,
+            outage.layer,
+            outage.seen,
+            class_of(outage),
+        )
+        self._connection.execute(_FACET, facet)
+        (number,) = self._connection.execute(_FACET_OF, facet).fetchone()
+        return int(number)
+
+    def checkpoint(self) -> dict[str, bytes]:
+        """What the last commit of each part left."""
+        with told(self._path):
+            return dict(self._connection.execute("SELECT part, body FROM checkpoint"))
+
+    def meta(self, key: str) -> str | None:
+        with told(self._path):
+            row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,))
+            found = row.fetchone()
+        return None if found is None else str(found[0])
+
+    def set_meta(self, key: str, value: str) -> None:
+        with told(self._path), transaction(self._connection, "BEGIN IMMEDIATE"):
+            self._connection.execute(_META, (key, value))
+
+    def check(self) -> None:
+        """Look at every page: HistoryCorruptError where one is damaged."""
+        with told(self._path):
+            (verdict,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+            if verdict != "ok":
+                raise sqlite3.DatabaseError(verdict)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _make(path: Path) -> None:
+    try:
+        make_directory(path.parent)
+        os.close(create_file(path))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise HistoryError(f"history {path} cannot be made: {error.strerror}") from error
+
+
+def open_history(path: Path, *, check: bool = False) -> tuple[History, Path | None]:
+    """The history, a new one where the file is damaged; and where the damaged one now lies.
+
+    Damage outside what every start reads is looked for where the file is small, or where
+    `check` asks for it after a HistoryCorruptError: in a large one that takes seconds.
+    """
+    try:
+        history = History(path)
+    except HistoryCorruptError:
+        return _start_anew(path)
+    try:
+        if check or path.stat().st_size <= _CHEAP_TO_CHECK_BYTES:
+            history.check()
+    except HistoryCorruptError:
+        history.close()
+        return _start_anew(path)
+    return history, None
+
+
+def _start_anew(path: Path) -> tuple[History, Path]:
+    aside = next(name for name in _aside_names(path) if not name.exists())
+    for suffix in ("", "-wal", "-shm"):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(aside.with_name(aside.name + suffix))
+    return History(path), aside
+
+
+def _aside_names(path: Path) -> Iterator[Path]:
+    return (path.with_name(f"{path.name}.corrupt-{number}") for number in count(1))

@@ -1,0 +1,71 @@
+"""HistoryReader: questions to the history, from any thread, while it is being written."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from flapd.model.event import Event, Outage
+from flapd.store.database import connect_reader, told, transaction
+from flapd.store.flap_query import FlapPage, FlapQuery, find_flaps
+
+_EVENTS = msgspec.json.Decoder(Event)
+
+
+class HistoryReader:
+    """Reads a history that exists; each thread gets a connection of its own.
+
+    All its methods raise HistoryError where the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with told(self._path):
+            connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+            if connection is None:
+                connection = connect_reader(self._path)
+                self._local.connection = connection
+                self._opened.append(connection)
+            yield connection
+
+    def flaps(self, query: FlapQuery) -> FlapPage:
+        """One page of outages, newest first; FlapdError where its cursor is malformed."""
+        with self._connection() as connection, transaction(connection, "BEGIN"):
+            return find_flaps(connection, query)
+
+    def flap(self, flap_id: str) -> Outage | None:
+        with self._connection() as connection:
+            row = connection.execute("SELECT body FROM flaps WHERE id = ?", (flap_id,)).fetchone()
+        return None if row is None else msgspec.json.decode(row[0], type=Outage)
+
+    def flaps_per_port(self, since_unix_ns: int) -> dict[str, int]:
+        """Port key -> downs in outages that began at or after `since_unix_ns`."""
+        question = "SELECT key, sum(count) FROM flaps WHERE down_unix_ns >= ? GROUP BY key"
+        with self._connection() as connection:
+            return dict(connection.execute(question, (since_unix_ns,)))
+
+    def last_seq(self) -> int:
+        """Sequence number of the newest event; 0 before the first."""
+        with self._connection() as connection:
+            (seq,) = connection.execute("SELECT max(seq) FROM journal").fetchone()
+        return seq or 0
+
+    def events_after(self, seq: int, limit: int) -> list[tuple[int, Event]]:
+        """The next events in the order in which they were committed."""
+        question = "SELECT seq, body FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"
+        with self._connection() as connection:
+            rows = connection.execute(question, (seq, limit)).fetchall()
+        return [(number, _EVENTS.decode(body)) for number, body in rows]
+
+    def close(self) -> None:
+        """Close the connections of all threads; none may be reading."""
+        while self._opened:
+            self._opened.pop().close()
