@@ -1,5 +1,7 @@
 """What the sources can be told."""
 
+from typing import Annotated
+
 import msgspec
 
 from flapd.model.duration import Duration, parse_duration
@@ -14,10 +16,18 @@ class PathsSettings(msgspec.Struct, frozen=True):
 
 
 class SamplingSettings(msgspec.Struct, frozen=True):
-    interval: Duration = parse_duration("100ms")
-    slow_interval: Duration = parse_duration("500ms")
-    rare_interval: Duration = parse_duration("30s")
-    keep: Duration = parse_duration("15m")
+    interval: Annotated[Duration, msgspec.Meta(extra={"at_least": "10ms", "at_most": "10s"})] = (
+        parse_duration("100ms")
+    )
+    slow_interval: Annotated[Duration, msgspec.Meta(extra={"at_most": "60s"})] = parse_duration(
+        "500ms"
+    )
+    rare_interval: Annotated[Duration, msgspec.Meta(extra={"at_least": "1s", "at_most": "1h"})] = (
+        parse_duration("30s")
+    )
+    keep: Annotated[Duration, msgspec.Meta(extra={"at_least": "10s", "at_most": "24h"})] = (
+        parse_duration("15m")
+    )
 
 
 class PortsSettings(msgspec.Struct, frozen=True):

@@ -84,7 +84,7 @@ def test_the_first_sweeps_tell_everything_with_their_stamps(bench: Bench) -> Non
 def settle(bench: Bench) -> None:
     """Everything told, and long enough ago that the state is not read closely."""
     for tier in ("fast", "slow", "rare"):
-        bench.reader.sweep(tier)  # type: ignore[arg-type]
+        bench.reader.sweep(tier)
         bench.reader.sent()
     bench.now_ns += 61 * SECOND_NS
 

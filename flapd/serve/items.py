@@ -1,0 +1,220 @@
+"""Items: what the API tells, field by field. What is not known is None, never 0."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from flapd.core.fabric.catalogue import PHYSICAL_STATE, RATE_MBPS, STATE, WIDTH_LANES, short_name
+from flapd.core.fabric.view import PortView
+from flapd.model.event import Outage
+from flapd.model.times import SECOND_NS, Edge, rfc3339
+from flapd.serve.names import counter_names, physical_state_text, state_text
+
+RECORDING_PATH = "/api/v1/recording"
+RECORDING_ACTIVE = "X-Flapd-Recording-Active"
+"""Header beside the bytes of a recording: 1 while there may be more."""
+
+_ERRORS_TOLD = 3
+
+
+class Interval(msgspec.Struct, frozen=True):
+    earliest: str
+    latest: str
+
+
+class Seconds(msgspec.Struct, frozen=True):
+    """Shortest and longest it can have been."""
+
+    min: float | None
+    max: float | None
+
+
+class Witness(msgspec.Struct, frozen=True):
+    name: str | None
+    value: int | None
+    status: str
+
+
+class PortItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One port. Names and values of enumerations are strings: a reader accepts new ones."""
+
+    id: str
+    revision: int = 1
+    durable: bool = True
+    port: str
+    device: str
+    number: int
+    guid: str | None
+    pci: str | None
+    driver: str | None
+    link_layer: str
+    netdev: str | None
+    state: str | None
+    phys_state: str | None
+    rate_gbps: float | None
+    width: str | None
+    expected_rate_gbps: float | None = None
+    up: bool | None
+    watched: bool
+    ever_up: bool
+    witness: Witness
+    counters: dict[str, int | None]
+    saturated: list[str]
+    flapping: bool | None = None
+    penalty: float | None = None
+    flaps_24h: int | None
+    last_down: Interval | None
+    readable: bool
+    stale_seconds: float | None
+    maintenance: bool | None = None
+    members: list[str] | None = None
+    peer: Any = None
+    module: Any = None
+    sources: dict[str, str]
+
+
+class FlapItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One outage, as its highest revision tells it."""
+
+    id: str
+    revision: int
+    durable: bool = True
+    port: str
+    guid: str | None
+    member: str | None = None
+    kind: str
+    status: str
+    cause: str
+    seen: str
+    layer: str
+    down: Interval
+    up: Interval | None
+    down_seconds: Seconds
+    span_seconds: float | None
+    count: int
+    count_at_least: bool
+    after: Any = None
+    reason: str | None = None
+    evidence: list[str]
+    boot: str
+    grace: bool | None = None
+    black_box: bool = False
+    incidents: list[str] = []
+    gpu_seconds: Any = None
+
+
+class FlapDetail(FlapItem, frozen=True, kw_only=True):
+    black_box_data: Any = None
+
+
+class FlapList(msgspec.Struct, frozen=True):
+    items: list[FlapItem]
+    next: str | None = None
+
+
+class PortList(msgspec.Struct, frozen=True):
+    items: list[PortItem]
+    next: str | None = None
+
+
+class RecordingItem(msgspec.Struct, frozen=True):
+    """The recording that runs or ran last."""
+
+    path: str
+    bytes: int
+    active: bool
+    until: str | None
+    """None where it is over."""
+
+
+def interval(edge: Edge) -> Interval:
+    return Interval(rfc3339(edge.earliest_unix_ns), rfc3339(edge.latest_unix_ns))
+
+
+def flap_item(outage: Outage, kind: Callable[..., FlapItem] = FlapItem) -> FlapItem:
+    return kind(
+        id=outage.id,
+        revision=outage.revision,
+        port=outage.port,
+        guid=outage.guid,
+        kind=outage.kind,
+        status=outage.status,
+        cause=outage.cause,
+        seen=outage.seen,
+        layer=outage.layer,
+        down=interval(outage.down),
+        up=None if outage.up is None else interval(outage.up),
+        down_seconds=Seconds(outage.down_seconds_min, outage.down_seconds_max),
+        span_seconds=outage.down_seconds_max,
+        count=outage.count,
+        count_at_least=outage.count_at_least,
+        evidence=list(outage.evidence),
+        boot=outage.boot,
+    )
+
+
+def port_item(
+    view: PortView, *, now_ns: int, flaps_24h: int | None, stuck_since_ns: int | None = None
+) -> PortItem:
+    """The port at the monotonic time `now_ns`; `flaps_24h` is None without a history."""
+    port, values = view.port, view.values
+    names = counter_names(view)
+    return PortItem(
+        id=port.key,
+        port=port.name,
+        device=port.device,
+        number=port.number,
+        guid=port.guid,
+        pci=port.pci,
+        driver=port.driver,
+        link_layer=port.link_layer,
+        netdev=port.netdev,
+        state=state_text(values.get(STATE)),
+        phys_state=physical_state_text(values.get(PHYSICAL_STATE)),
+        rate_gbps=_scaled(values.get(RATE_MBPS), 1000),
+        width=f"{values[WIDTH_LANES]}X" if WIDTH_LANES in values else None,
+        up=view.up,
+        watched=view.present,
+        ever_up=view.ever_up,
+        witness=_witness(view),
+        counters={short: values.get(name) for name, short in names.items()},
+        saturated=[names.get(name, short_name(name)) for name in view.saturated],
+        flaps_24h=flaps_24h,
+        last_down=None if view.last_down is None else interval(view.last_down),
+        readable=view.readable,
+        stale_seconds=_seconds_since(view.last_read_ns, now_ns),
+        sources={"sysfs": sysfs_source(view, now_ns, stuck_since_ns)},
+    )
+
+
+def _scaled(value: int | None, divisor: int) -> float | None:
+    return None if value is None else value / divisor
+
+
+def _seconds_since(then_ns: int | None, now_ns: int) -> float | None:
+    return None if then_ns is None else max(0, now_ns - then_ns) / SECOND_NS
+
+
+def _witness(view: PortView) -> Witness:
+    name = view.port.witness
+    return Witness(
+        None if name is None else short_name(name), view.witness_value, view.witness_status
+    )
+
+
+def sysfs_source(view: PortView, now_ns: int, stuck_since_ns: int | None) -> str:
+    """`on`, or why this port cannot be read from sysfs."""
+    if not view.present:
+        return "no longer found"
+    if stuck_since_ns is not None:
+        waited = max(0, now_ns - stuck_since_ns) // SECOND_NS
+        return f"the reader of {view.port.device} waits in one read for {waited} s"
+    if view.readable:
+        return "on"
+    return _unreadable(view)
+
+
+def _unreadable(view: PortView) -> str:
+    told = [f"{short_name(name)} {why}" for name, why in list(view.errors.items())[:_ERRORS_TOLD]]
+    return "cannot be read: " + ", ".join(told) if told else "not read yet"

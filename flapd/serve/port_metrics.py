@@ -1,0 +1,272 @@
+"""Port metrics: the families that have a sample for each port."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    UnknownMetricFamily,
+)
+from prometheus_client.samples import Sample
+
+from flapd.core.fabric.catalogue import (
+    CATALOGUE,
+    PHYSICAL_STATE,
+    RATE_MBPS,
+    STATE,
+    Counter,
+    stop_of,
+)
+from flapd.core.fabric.view import COUNTED_CAUSES, WITNESS_STATUSES, PortView
+from flapd.model.times import SECOND_NS, Edge
+from flapd.serve.names import counter_names
+
+_BYTES_PER_MEGABIT = 125_000
+
+Labels = dict[str, str]
+
+
+class Labelled:
+    """A family that is filled with labels made once a port."""
+
+    def __init__(self, family: Metric) -> None:
+        self.family = family
+        self._name = family.name + ("_total" if family.type == "counter" else "")
+
+    def add(self, labels: Labels, value: float) -> None:
+        self.family.samples.append(Sample(self._name, labels, value))
+
+
+class _Exported:
+    """One port, and what several of its families share."""
+
+    def __init__(self, view: PortView) -> None:
+        self.view = view
+        self.labels: Labels = {"device": view.port.device, "port": str(view.port.number)}
+
+    @cached_property
+    def counters(self) -> dict[str, str]:
+        """File -> short name of what could be read."""
+        names = counter_names(self.view)
+        return {name: short for name, short in names.items() if name in self.view.values}
+
+
+class _Value(NamedTuple):
+    """A family with one sample for each port where it is known."""
+
+    kind: type[GaugeMetricFamily | CounterMetricFamily]
+    name: str
+    documentation: str
+    value: Callable[[PortView], float | None]
+
+
+def _middle_seconds(edge: Edge | None) -> float | None:
+    if edge is None:
+        return None
+    return (edge.earliest_unix_ns + edge.latest_unix_ns) / 2 / SECOND_NS
+
+
+def _seconds(span_ns: int | None) -> float | None:
+    return None if span_ns is None else span_ns / SECOND_NS
+
+
+def _rate(view: PortView) -> float | None:
+    megabits = view.values.get(RATE_MBPS)
+    return None if megabits is None else megabits * _BYTES_PER_MEGABIT
+
+
+_VALUES = (
+    _Value(
+        GaugeMetricFamily,
+        "flapd_port_up",
+        "1 where the port can be used, 0 where it is down.",
+        lambda view: view.up,
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_port_watched",
+        "1 where the port is found and watched, 0 where it is gone.",
+        lambda view: view.present,
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_port_readable",
+        "1 where the last reading of the port succeeded.",
+        lambda view: view.readable,
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_port_state_id",
+        "State of the port: 0 NOP, 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
+        lambda view: view.values.get(STATE),
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_port_physical_state_id",
+        "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, "
+        "6 LinkErrorRecovery, 7 Phy Test.",
+        lambda view: view.values.get(PHYSICAL_STATE),
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_port_rate_bytes_per_second",
+        "Signalling rate of the port.",
+        _rate,
+    ),
+    _Value(
+        CounterMetricFamily,
+        "flapd_link_flaps",
+        "Outages that ended by themselves; a burst of them is one.",
+        lambda view: view.totals.flaps,
+    ),
+    _Value(
+        CounterMetricFamily,
+        "flapd_link_drops",
+        "Outages long enough to be a drop.",
+        lambda view: view.totals.drops,
+    ),
+    _Value(
+        CounterMetricFamily,
+        "flapd_link_down_seconds",
+        "Time the port was down in closed outages.",
+        lambda view: view.totals.down_ns / SECOND_NS,
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_link_last_down_timestamp_seconds",
+        "Unix time at which the port last went down.",
+        lambda view: _middle_seconds(view.last_down),
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_link_last_down_seconds",
+        "Down time of the last closed outage.",
+        lambda view: _seconds(view.last_down_ns),
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_link_down_since_timestamp_seconds",
+        "Unix time at which the port went down that is down now; 0 where no outage is open.",
+        lambda view: _middle_seconds(view.down_since) or 0,
+    ),
+    _Value(
+        CounterMetricFamily,
+        "flapd_port_counter_resets",
+        "Times the counter of downs was found lower than before.",
+        lambda view: view.totals.resets,
+    ),
+)
+
+
+def port_families(views: Iterable[PortView]) -> Iterator[Metric]:
+    """Families with at least one sample; each view is of another port."""
+    ports = [_Exported(view) for view in views]
+    for family in _all_families(ports):
+        if family.samples:
+            yield family
+
+
+def _all_families(ports: list[_Exported]) -> Iterator[Metric]:
+    yield _info(ports)
+    for described in _VALUES:
+        yield _valued(ports, described)
+    yield _downs(ports)
+    yield _witness_status(ports)
+    for counter in CATALOGUE.values():
+        if counter.klass == "error":
+            yield _error_counter(ports, counter)
+    yield _driver_counters(ports)
+    yield _saturated(ports)
+
+
+def _info(ports: list[_Exported]) -> Metric:
+    family = Labelled(GaugeMetricFamily("flapd_port_info", "1, with what the port is known by."))
+    for exported in ports:
+        port = exported.view.port
+        attributes = {
+            "guid": port.guid or "",
+            "pci": port.pci or "",
+            "netdev": port.netdev or "",
+            "link_layer": port.link_layer,
+            "driver": port.driver or "",
+        }
+        family.add(exported.labels | attributes, 1)
+    return family.family
+
+
+def _valued(ports: list[_Exported], described: _Value) -> Metric:
+    family = Labelled(described.kind(described.name, described.documentation))
+    for exported in ports:
+        value = described.value(exported.view)
+        if value is not None:
+            family.add(exported.labels, value)
+    return family.family
+
+
+def _downs(ports: list[_Exported]) -> Metric:
+    family = Labelled(
+        CounterMetricFamily("flapd_link_downs", "Times the port went down, by what did it.")
+    )
+    for exported in ports:
+        downs = exported.view.totals.downs
+        for cause in COUNTED_CAUSES:
+            family.add(exported.labels | {"cause": cause}, downs.get(cause, 0))
+    return family.family
+
+
+def _witness_status(ports: list[_Exported]) -> Metric:
+    family = Labelled(
+        GaugeMetricFamily(
+            "flapd_link_witness_status",
+            "1 at what can be said of the counter that counts the downs of the port.",
+        )
+    )
+    for exported in ports:
+        for status in WITNESS_STATUSES:
+            now = exported.view.witness_status == status
+            family.add(exported.labels | {"status": status}, now)
+    return family.family
+
+
+def _error_counter(ports: list[_Exported], counter: Counter) -> Metric:
+    family = Labelled(
+        CounterMetricFamily(f"flapd_port_{counter.metric}", f"{counter.name} of the port.")
+    )
+    for exported in ports:
+        value = exported.view.values.get(counter.name)
+        if value is not None:
+            family.add(exported.labels, value * counter.scale)
+    return family.family
+
+
+def _driver_counters(ports: list[_Exported]) -> Metric:
+    family = Labelled(
+        UnknownMetricFamily(
+            "flapd_port_driver_counter",
+            "What the driver counts in hw_counters and flapd knows nothing of.",
+        )
+    )
+    for exported in ports:
+        for name, short in exported.counters.items():
+            if name.startswith("hw_counters/") and name not in CATALOGUE:
+                labels = exported.labels | {"counter": short}
+                family.add(labels, exported.view.values[name])
+    return family.family
+
+
+def _saturated(ports: list[_Exported]) -> Metric:
+    family = Labelled(
+        GaugeMetricFamily(
+            "flapd_port_counter_saturated",
+            "1 where the counter stands at its stop and counts no further.",
+        )
+    )
+    for exported in ports:
+        stopped = exported.view.saturated
+        for name, short in exported.counters.items():
+            if stop_of(name) is not None:
+                family.add(exported.labels | {"counter": short}, name in stopped)
+    return family.family

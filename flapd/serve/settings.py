@@ -1,0 +1,28 @@
+"""HttpSettings: where the agent is reached over the network."""
+
+import re
+
+import msgspec
+
+RIGHT_LISTEN = (
+    'an address and a port from 0 to 65535, such as "0.0.0.0:19315" or "[::]:19315", '
+    'or "" for the Unix socket only'
+)
+
+DEFAULT_PORT = 19315
+
+_WRITTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})")
+
+
+class HttpSettings(msgspec.Struct, frozen=True):
+    listen: str = f"0.0.0.0:{DEFAULT_PORT}"
+
+
+def parse_listen(written: str) -> tuple[str, int] | None:
+    """Host and port; None = the Unix socket only. Raises ValueError saying what would be right."""
+    if not written:
+        return None
+    parts = _WRITTEN.fullmatch(written)
+    if parts is None or int(parts[3]) > 65535:
+        raise ValueError(RIGHT_LISTEN)
+    return parts[1] or parts[2], int(parts[3])

@@ -1,0 +1,68 @@
+"""Times as people write them, and query strings of any content."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flapd.model.times import SECOND_NS, rfc3339
+from flapd.serve.errors import ApiError
+from flapd.serve.query import FLAP_PARAMETERS, flap_query, single_values, unix_ns
+from flapd.store.flap_query import FlapQuery
+
+NOW = 1_700_000_000 * SECOND_NS
+
+
+@pytest.mark.parametrize(
+    ("written", "at"),
+    [
+        ("1700000000", NOW),
+        ("1700000000.000000001", NOW + 1),
+        ("0", 0),
+        ("2h", NOW - 7200 * SECOND_NS),
+        ("500ms", NOW - SECOND_NS // 2),
+        ("36500d", 0),
+        ("2023-11-14T22:13:20Z", NOW),
+        ("2023-11-14T22:13:20.000001Z", NOW + 1000),
+        ("2023-11-15T00:13:20+02:00", NOW),
+    ],
+)
+def test_a_time_may_be_written_in_three_ways(written: str, at: int) -> None:
+    assert unix_ns(written, NOW) == at
+
+
+@given(st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31)))  # noqa: DTZ001 - made aware below
+def test_what_the_api_tells_as_a_time_it_takes_as_one(moment: datetime) -> None:
+    since_epoch = moment.replace(tzinfo=timezone.utc) - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    at = since_epoch // timedelta(microseconds=1) * 1000
+
+    assert unix_ns(rfc3339(at), NOW) == at
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(FLAP_PARAMETERS)), st.text() | st.from_regex(r"[-0-9.]+"))
+    )
+)
+def test_any_query_string_is_a_query_or_a_fault_that_names_its_parameter(
+    pairs: list[tuple[str, str]],
+) -> None:
+    found = query_or_fault(pairs)
+
+    if isinstance(found, ApiError):
+        assert found.code == "bad_parameter"
+        assert found.parameter in FLAP_PARAMETERS
+    else:
+        assert 1 <= found.limit <= 1000
+
+
+def query_or_fault(pairs: list[tuple[str, str]]) -> FlapQuery | ApiError:
+    try:
+        return flap_query(single_values(pairs, FLAP_PARAMETERS), NOW)
+    except ApiError as error:
+        return error
+
+
+def test_nothing_asked_for_is_everything_in_pages_of_a_hundred() -> None:
+    assert flap_query({}, NOW) == FlapQuery(limit=100)
