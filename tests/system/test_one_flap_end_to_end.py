@@ -166,7 +166,7 @@ def test_it_ends_within_five_seconds_although_a_read_hangs(node: SimulatedNode) 
         node.start()
         until(node.is_ready, "a ready agent")
         until(
-            lambda: "stuck" in node.get("/api/v1/ports")["items"][0]["sources"]["sysfs"],
+            lambda: "waits" in node.get("/api/v1/ports")["items"][0]["sources"]["sysfs"],
             "a report of the hanging read",
         )
         other = node.get("/api/v1/ports")["items"][1]
