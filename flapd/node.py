@@ -6,12 +6,14 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from flapd import __version__
-from flapd.config import Config
+from flapd.config import Config, ConfigError
 from flapd.core.engine import Engine
 from flapd.core.fabric.view import Snapshot
 from flapd.model.times import SECOND_NS
@@ -38,19 +40,25 @@ _LOOK_EVERY_SECONDS = 0.2
 _log = structlog.get_logger("flapd.node")
 
 
+RELOADED = ("sampling", "ports")
+"""Sections that SIGHUP puts into force; a change of any other needs a restart."""
+
+
 class Node:
     """One running agent; what serving may ask of it."""
 
     def __init__(self, config: Config) -> None:
         """Takes the lock and opens the history; FlapdError where either cannot be had."""
         paths = config.paths
+        self._config = config
+        self._reloaded_ok = True
         self.node = config.node.name
         self._lock = StateLock(Path(paths.state))
         history, set_aside = open_history(Path(paths.state) / "history.sqlite")
         if set_aside is not None:
             _log.error("history_was_corrupt", set_aside=str(set_aside))
         self.history = HistoryReader(Path(paths.state) / "history.sqlite")
-        boot = read_text(Path(paths.proc) / "sys/kernel/random/boot_id") or ""
+        self._boot = boot = read_text(Path(paths.proc) / "sys/kernel/random/boot_id") or ""
         engine = Engine(self.node, config.flap)
         self._recorder = Recorder(Path(paths.state) / "recording", self.node, __version__)
         self._engine = engine
@@ -60,15 +68,37 @@ class Node:
         self._recorder.resume(checkpoint)
         make_directory(Path(paths.ring))
         self._unseen_by_history = remembered_samples(Path(paths.ring), boot, engine.last_read_ns)
-        self._sampler = SamplerProcess(
-            Orders(paths.sysfs, paths.ring, boot, config.sampling, config.ports), self._pump.put
-        )
+        self._sampler = SamplerProcess(self._orders(), self._pump.put)
         self._started_ns = time.monotonic_ns()
+
+    def _orders(self) -> Orders:
+        config = self._config
+        paths = config.paths
+        return Orders(paths.sysfs, paths.ring, self._boot, config.sampling, config.ports)
 
     def start(self) -> None:
         """What the ring saw between the checkpoint and the end of the last agent comes first."""
         self._pump.start(self._unseen_by_history)
         self._sampler.start()
+
+    def reload(self, read_config: Callable[[], Config]) -> None:
+        """Puts a new configuration into force; one that is wrong is refused, the old one stays."""
+        try:
+            config = read_config()
+        except ConfigError as error:
+            self._reloaded_ok = False
+            for fault in error.faults:
+                _log.error("configuration_refused", fault=str(fault))
+            return
+        self._reloaded_ok = True
+        for section in Config.__struct_fields__:
+            if getattr(config, section) != getattr(self._config, section):
+                event = "section_reloaded" if section in RELOADED else "section_needs_restart"
+                _log.info(event, section=section)
+        self._config = msgspec.structs.replace(
+            self._config, sampling=config.sampling, ports=config.ports
+        )
+        self._sampler.use(self._orders())
 
     def stop(self) -> None:
         """Ends sampler and engine; neither is waited for longer than a service may take."""
@@ -89,6 +119,7 @@ class Node:
             sampler_restarts=self._sampler.health.restarts,
             history_write_errors=pump.write_errors,
             events_not_durable=pump.events_not_durable,
+            config_reloaded_ok=self._reloaded_ok,
         )
 
     def snapshot(self) -> Snapshot:
@@ -138,14 +169,18 @@ class Node:
         )
 
 
-async def run_node(config: Config) -> int:
-    """The agent until SIGTERM or SIGINT: 0 then, 1 where it could not go on."""
+async def run_node(config: Config, read_config: Callable[[], Config]) -> int:
+    """The agent until SIGTERM or SIGINT: 0 then, 1 where it could not go on.
+
+    SIGHUP has it read its configuration again, by `read_config`.
+    """
     node = Node(config)
     server = Server(node, config.http, Path(config.paths.socket))
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, node.reload, read_config)
     await server.start()
     node.start()
     _log.info("started", node=node.node, version=__version__)

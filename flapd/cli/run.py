@@ -1,14 +1,16 @@
 """`flapd run`: the agent, in the foreground."""
 
 import asyncio
+import os
+from functools import partial
 from pathlib import Path
 
-from flapd.config import Config
+from flapd.config import Config, load_config
 from flapd.logs import set_up_logging
 from flapd.node import run_node
 
 
-def run(config: Config, path: Path | None) -> int:  # noqa: ARG001 - for re-reading it
+def run(config: Config, path: Path | None) -> int:
     """Until SIGTERM; the exit status."""
     set_up_logging(config.log.level, config.log.format)
-    return asyncio.run(run_node(config))
+    return asyncio.run(run_node(config, partial(load_config, path, os.environ)))

@@ -41,12 +41,21 @@ class SamplerProcess:
         self._put = put
         self._stopping = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
+        self._replaced = False
         self._pid_file = Path(orders.ring) / "sampler.pid"
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
     def start(self) -> None:
         end_leftover(self._pid_file)
         self._thread.start()
+
+    def use(self, orders: Orders) -> None:
+        """Goes on with other orders, by a fresh sampler."""
+        if orders != self._orders:
+            self._orders = orders
+            self._replaced = True
+            if self._child is not None:
+                _end(self._child)
 
     def stop(self) -> None:
         """Ends the sampler; one that cannot die is left behind."""
@@ -65,6 +74,9 @@ class SamplerProcess:
             self.health.running = False
             if self._stopping.is_set():
                 return
+            if self._replaced:
+                self._replaced = False
+                continue
             self.health.restarts += 1
             if time.monotonic() - started > WELL_AFTER_SECONDS:
                 pause_seconds = SHORTEST_PAUSE_SECONDS
