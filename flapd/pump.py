@@ -144,13 +144,12 @@ class Pump:
         return due
 
     def _commit(self, now_ns: int, *, force: bool) -> None:
-        due = now_ns >= self._checkpoint_at_ns or (
-            self._uncommitted and now_ns >= self._retry_at_ns
-        )
-        if not (due or force):
+        of_all_ports = force or now_ns >= self._checkpoint_at_ns
+        if not of_all_ports and not (self._uncommitted and now_ns >= self._retry_at_ns):
             return
+        keys = None if of_all_ports else {event.key for event in self._uncommitted}
         try:
-            self._history.commit(self._uncommitted, self._engine.checkpoint())
+            self._history.commit(self._uncommitted, self._engine.checkpoint(keys))
         except HistoryError as error:
             self.health.write_errors += 1
             self.health.events_not_durable = len(self._uncommitted)
@@ -161,7 +160,8 @@ class Pump:
             _log_event(event)
         self._uncommitted = []
         self.health.events_not_durable = 0
-        self._checkpoint_at_ns = now_ns + CHECKPOINT_NS
+        if of_all_ports:
+            self._checkpoint_at_ns = now_ns + CHECKPOINT_NS
 
     def _end(self) -> None:
         self._ending = True

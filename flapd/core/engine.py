@@ -5,7 +5,7 @@ in a replay.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -66,10 +66,17 @@ class Engine:
         """Takes the next observation; the events it makes known, in order."""
         return self._takes[type(observation)](observation)
 
-    def checkpoint(self) -> dict[str, bytes]:
-        """Everything `restore` needs to go on from here, in parts that change apart."""
+    def checkpoint(self, keys: Collection[str] | None = None) -> dict[str, bytes]:
+        """What `restore` needs to go on from here, in parts; of these ports alone if named.
+
+        A part may be older than the others where nothing was told of its port since.
+        """
         encode = msgspec.msgpack.encode
-        parts = {_PORT_PART + key: encode(watch.record) for key, watch in self._ports.items()}
+        parts = {
+            _PORT_PART + key: encode(watch.record)
+            for key, watch in self._ports.items()
+            if keys is None or key in keys
+        }
         parts[_NODE_PART] = encode(self._record)
         parts[_SETTINGS_PART] = encode(self._settings)
         return parts
@@ -113,8 +120,12 @@ class Engine:
         return self._record.boot
 
     def _watch(self, record: PortRecord) -> PortWatch:
-        watch = PortWatch(self._node, record, self._settings.drop_after.ns)
-        watch.ledger.boot = self._record.boot
+        watch = PortWatch(
+            self._node,
+            record,
+            boot=self._record.boot,
+            drop_after_ns=self._settings.drop_after.ns,
+        )
         watch.ledger.wall_offset_ns = self._record.wall_offset_ns or 0
         self._ports[record.port.key] = watch
         return watch
@@ -145,12 +156,11 @@ class Engine:
     def _clock_pair(self, pair: ClockPair) -> list[Outage]:
         told: list[Outage] = []
         if pair.boot != self._record.boot:
-            for watch in self._ports.values():
-                told += watch.ledger.lose_track()
             self._record.boot = pair.boot
+            for watch in self._ports.values():
+                told += watch.ledger.begin_boot(pair.boot)
         self._record.wall_offset_ns = pair.unix_ns - pair.monotonic_ns
         for watch in self._ports.values():
-            watch.ledger.boot = pair.boot
             watch.ledger.wall_offset_ns = self._record.wall_offset_ns
         return told
 

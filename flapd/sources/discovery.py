@@ -59,7 +59,7 @@ def _describe(sysfs: Path, device: str, number: int) -> Port:
     if pci is not None and not _PCI.fullmatch(pci):
         pci = None
     link_layer = read_text(directory / "ports" / str(number) / "link_layer") or "Unknown"
-    netdev = _netdev(directory, number)
+    netdev = _netdev(directory, number, link_layer)
     return Port(
         key=f"{guid or pci or device}/{number}",
         device=device,
@@ -81,9 +81,12 @@ def _link_name(link: Path) -> str | None:
         return None
 
 
-def _netdev(directory: Path, number: int) -> str | None:
-    """The netdev behind a port: of its GIDs (RoCE), else of the same PCI function."""
-    for gid in range(_FIRST_GIDS):
+def _netdev(directory: Path, number: int, link_layer: str) -> str | None:
+    """The netdev behind a port: of its GIDs (RoCE), else of the same PCI function.
+
+    The GIDs of an InfiniBand port have none: each read of one fails.
+    """
+    for gid in range(0 if link_layer == "InfiniBand" else _FIRST_GIDS):
         name = read_text(directory / f"ports/{number}/gid_attrs/ndevs/{gid}")
         if name and _NETDEV.fullmatch(name):
             return name

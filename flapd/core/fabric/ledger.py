@@ -69,10 +69,10 @@ class Book(msgspec.Struct):
 class Ledger:
     """Keeps the book of one port; readings come in the order in which they began."""
 
-    def __init__(self, node: str, port: Port, book: Book, drop_after_ns: int) -> None:
+    def __init__(self, node: str, port: Port, book: Book, *, boot: str, drop_after_ns: int) -> None:
         self.port = port
         self.book = book
-        self.boot = ""
+        self.boot = boot
         self.wall_offset_ns = 0
         self._node = node
         self._drop_after_ns = drop_after_ns
@@ -132,15 +132,24 @@ class Ledger:
         return self._tell(outage)
 
     def lose_track(self) -> list[Outage]:
-        """The port is gone or the machine started anew: nothing read so far can be continued."""
+        """The port is gone: what is read from now on does not continue what was read before.
+
+        The stamp of the last reading stays, so that the ring does not tell it all again, and
+        so do the names, since a port that comes back may count from 0.
+        """
         book = self.book
         lost = book.outage
         book.outage = book.witness = book.up = book.debt_since_ns = None
-        book.before_ns = book.witness_before_ns = book.up_before_ns = 0
-        book.named_up_to = -1
         if lost is None:
             return []
         return [replace(lost, revision=lost.revision + 1, status="lost")]
+
+    def begin_boot(self, boot: str) -> list[Outage]:
+        """The machine started anew, and its monotonic clock with it."""
+        told = self.lose_track()
+        self.book.before_ns, self.book.named_up_to = 0, -1
+        self.boot = boot
+        return told
 
     def _new_downs(self, reading: LinkReading) -> int:
         """Downs the witness counted since it was last read, less one that was seen already."""

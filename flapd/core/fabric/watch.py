@@ -34,9 +34,9 @@ class PortRecord(msgspec.Struct):
 class PortWatch:
     """Follows one port."""
 
-    def __init__(self, node: str, record: PortRecord, drop_after_ns: int) -> None:
+    def __init__(self, node: str, record: PortRecord, *, boot: str, drop_after_ns: int) -> None:
         self.record = record
-        self.ledger = Ledger(node, record.port, record.book, drop_after_ns)
+        self.ledger = Ledger(node, record.port, record.book, boot=boot, drop_after_ns=drop_after_ns)
         self.present = False
         self.errors: dict[str, str] = {}
         self.readable = False

@@ -16,9 +16,7 @@ ROCE = Port("b8ce:f603:0012:3457/1", "mlx5_1", 1, "Ethernet", witness="net/carri
 
 
 def ledger_of(port: Port = IB, book: Book | None = None) -> Ledger:
-    ledger = Ledger("node7", port, book or Book(), DROP_AFTER_NS)
-    ledger.boot = "boot1"
-    return ledger
+    return Ledger("node7", port, book or Book(), boot="boot1", drop_after_ns=DROP_AFTER_NS)
 
 
 def read(
@@ -236,7 +234,36 @@ def test_losing_track_ends_an_open_outage_as_lost_and_baselines_anew() -> None:
     (lost,) = ledger.lose_track()
 
     assert (lost.status, lost.up, lost.revision) == ("lost", None, 2)
-    assert play(ledger, read(5, 40, up=True), read(100, 40, up=True)) == []
+    assert play(ledger, read(1200, 40, up=True), read(1300, 40, up=True)) == []
+
+
+def test_a_port_that_comes_back_with_its_counter_at_zero_names_no_outage_twice() -> None:
+    ledger = ledger_of()
+    told = play(ledger, read(0, 1, up=True), read(100, 2, up=True))
+    ledger.lose_track()
+    told += play(ledger, read(5000, 1, up=True), read(5100, 2, up=True))
+
+    assert len({outage.id for outage in told}) == 2
+
+
+def test_a_port_that_is_gone_is_not_told_again_by_what_was_read_before() -> None:
+    ledger = ledger_of()
+    play(ledger, read(0, 1, up=True), read(100, 2, up=True))
+    ledger.lose_track()
+
+    assert play(ledger, read(0, 1, up=True), read(100, 2, up=True)) == []
+
+
+def test_another_boot_begins_its_own_clock_and_its_own_names() -> None:
+    ledger = ledger_of()
+    told = play(ledger, read(9000, 1, up=True), read(9100, 2, up=False))
+
+    told += ledger.begin_boot("boot2")
+    told += play(ledger, read(50, 1, up=True), read(150, 2, up=True))
+
+    assert [outage.status for outage in told] == ["open", "lost", "closed"]
+    assert told[0].id == told[1].id != told[2].id
+    assert [outage.boot for outage in told] == ["boot1", "boot1", "boot2"]
 
 
 def test_a_flap_has_the_same_id_after_a_lost_history() -> None:

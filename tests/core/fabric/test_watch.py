@@ -19,7 +19,7 @@ IB = Port("guid-a/1", "mlx5_0", 1, "InfiniBand", witness="counters/link_downed")
 
 
 def watch_of(port: Port) -> PortWatch:
-    watch = PortWatch("node7", PortRecord(port), 240_000 * MS)
+    watch = PortWatch("node7", PortRecord(port), boot="boot1", drop_after_ns=240_000 * MS)
     watch.seen(port)
     return watch
 

@@ -1,0 +1,155 @@
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flapd.core.engine import Engine, settings_in
+from flapd.core.fabric.settings import FlapSettings
+from flapd.model.duration import Duration
+from flapd.model.event import Event
+from flapd.model.observation import (
+    READ_FIRST,
+    READ_STATE,
+    READ_WITNESS,
+    ClockPair,
+    Observation,
+    PortGone,
+    PortSeen,
+    ReaderStuck,
+    Sample,
+    Tick,
+)
+from flapd.model.port import Port
+
+MS = 1_000_000
+WITNESS = "counters/link_downed"
+PORTS = [
+    Port(f"guid-{number}/1", f"mlx5_{number}", 1, "InfiniBand", witness=WITNESS)
+    for number in range(2)
+]
+SETTINGS = FlapSettings(drop_after=Duration(500 * MS))
+
+
+def run(engine: Engine, observations: Sequence[Observation]) -> list[Event]:
+    return [event for observation in observations for event in engine.step(observation)]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Observation]:
+    """Anything a sampler might tell, in order of time."""
+    told: list[Observation] = [ClockPair(0, 1_000_000 * MS, "boot1")]
+    told += [PortSeen(port, 0) for port in PORTS]
+    now_ms = 0
+    for _ in range(draw(st.integers(0, 40))):
+        now_ms += draw(st.integers(1, 300))
+        port = draw(st.sampled_from(PORTS))
+        kind = draw(st.sampled_from(["sample"] * 8 + ["tick", "gone", "seen", "clock", "stuck"]))
+        told.append(_observation(draw, kind, port, now_ms * MS))
+    return told
+
+
+def _observation(draw: st.DrawFn, kind: str, port: Port, now_ns: int) -> Observation:
+    if kind == "tick":
+        return Tick(now_ns)
+    if kind == "gone":
+        return PortGone(port.key, now_ns)
+    if kind == "seen":
+        return PortSeen(port, now_ns)
+    if kind == "clock":
+        boot = draw(st.sampled_from(["boot1", "boot1", "boot1", "boot2"]))
+        return ClockPair(now_ns, now_ns + draw(st.integers(0, 10**18)), boot)
+    if kind == "stuck":
+        return ReaderStuck(port.device, draw(st.sampled_from([None, now_ns])), now_ns)
+    values = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                WITNESS: st.integers(0, 255),
+                "state": st.integers(0, 6),
+                "phys_state": st.integers(0, 8),
+            },
+        )
+    )
+    reads = draw(
+        st.sampled_from([READ_WITNESS, READ_STATE, READ_WITNESS | READ_STATE, READ_FIRST, 0])
+    )
+    errors = draw(st.sampled_from([{}, {}, {WITNESS: "EIO"}, {"state": "EINVAL"}]))
+    return Sample(
+        port.key,
+        now_ns,
+        now_ns + 2 * MS,
+        reads,
+        {name: value for name, value in values.items() if name not in errors},
+        errors,
+    )
+
+
+@given(histories(), st.data())
+def test_a_restart_at_any_moment_changes_no_event(
+    observations: list[Observation], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(observations)), label="restart before")
+    unbroken = run(Engine("node7", SETTINGS), observations)
+
+    first = Engine("node7", SETTINGS)
+    events = run(first, observations[:cut])
+    checkpoint = first.checkpoint()
+    second = Engine("node7", settings_in(checkpoint))
+    second.restore(checkpoint)
+    events += run(second, observations[cut:])
+
+    assert events == unbroken
+
+
+@given(histories())
+def test_revisions_of_an_outage_rise_one_by_one_and_end_with_its_end(
+    observations: list[Observation],
+) -> None:
+    revisions: dict[str, list[Event]] = {}
+    for event in run(Engine("node7", SETTINGS), observations):
+        revisions.setdefault(event.id, []).append(event)
+
+    for events in revisions.values():
+        assert [event.revision for event in events] == list(range(1, len(events) + 1))
+        assert all(event.status == "open" for event in events[:-1])
+        for event in events:
+            assert event.down.earliest_ns <= event.down.latest_ns
+            if event.up is not None:
+                assert event.down.earliest_ns <= event.up.earliest_ns <= event.up.latest_ns
+
+
+@given(histories())
+def test_totals_agree_with_the_events(observations: list[Observation]) -> None:
+    engine = Engine("node7", SETTINGS)
+    last = {event.id: event for event in run(engine, observations)}
+
+    snapshot = engine.snapshot()
+    closed = [event for event in last.values() if event.status == "closed"]
+    totals = [view.totals for view in snapshot.ports]
+    assert sum(total.flaps + total.drops for total in totals) == len(closed)
+    assert sum(snapshot.down_histogram.counts) == len(closed)
+    assert sum(total.down_ns for total in totals) == snapshot.down_histogram.sum_ns
+
+
+def test_a_checkpoint_of_some_ports_leaves_the_others_as_they_were() -> None:
+    engine = Engine("node7", SETTINGS)
+    run(engine, [ClockPair(0, 0, "boot1"), *(PortSeen(port, 0) for port in PORTS)])
+
+    parts = engine.checkpoint({PORTS[1].key})
+
+    assert [part for part in parts if part.startswith("port ")] == [f"port {PORTS[1].key}"]
+
+
+def test_a_stuck_reader_makes_its_ports_unreadable_and_no_others() -> None:
+    engine = Engine("node7", SETTINGS)
+    run(engine, [ClockPair(0, 0, "boot1"), *(PortSeen(port, 0) for port in PORTS)])
+    reads = READ_WITNESS | READ_STATE | READ_FIRST
+    for port in PORTS:
+        engine.step(Sample(port.key, 1, 2, reads, {WITNESS: 0, "state": 4, "phys_state": 5}))
+
+    engine.step(ReaderStuck("mlx5_0", 3, 900 * MS))
+
+    stuck, other = engine.snapshot().ports
+    assert (stuck.readable, stuck.up) == (False, None)
+    assert (other.readable, other.up) == (True, True)
+    assert engine.snapshot().stuck_readers == {"mlx5_0": 3}

@@ -1,0 +1,114 @@
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from flapd.core.engine import Engine
+from flapd.core.fabric.settings import FlapSettings
+from flapd.model.observation import (
+    READ_FIRST,
+    READ_STATE,
+    READ_WITNESS,
+    Observation,
+    PortSeen,
+    Sample,
+)
+from flapd.model.port import Port
+from flapd.pump import Pump
+from flapd.store.flap_query import FlapQuery
+from flapd.store.history import History
+from flapd.store.history_reader import HistoryReader
+from flapd.store.recorder import Recorder
+
+WITNESS = "counters/link_downed"
+PORT = Port("guid-a/1", "mlx5_0", 1, "InfiniBand", witness=WITNESS)
+BOTH = READ_WITNESS | READ_STATE
+
+
+def sample(before_ns: int, reads: int = BOTH, **values: int) -> Sample:
+    named = {WITNESS if name == "downs" else name: value for name, value in values.items()}
+    return Sample(PORT.key, before_ns, before_ns + 5, reads, named)
+
+
+UP: list[Observation] = [
+    PortSeen(PORT, 0),
+    sample(10, BOTH | READ_FIRST, downs=3, state=4, phys_state=5),
+]
+FLAP: list[Observation] = [sample(20, downs=4)]
+
+
+class Bench:
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "history.sqlite"
+        self.history = History(self.path)
+        self.engine = Engine("node7", FlapSettings())
+        self.engine.restore(self.history.checkpoint())
+        recorder = Recorder(directory, "node7", "0.1.0")
+        self.pump = Pump(self.engine, self.history, recorder, "boot1")
+
+    def counts(self) -> list[int]:
+        with closing(HistoryReader(self.path)) as reader:
+            return [outage.count for outage in reader.flaps(FlapQuery()).items]
+
+    def end(self) -> None:
+        assert self.pump.stop(10)
+        self.history.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.history.close()
+
+
+def test_what_was_put_is_in_the_history_once_a_later_call_has_run(bench: Bench) -> None:
+    bench.pump.start()
+    for observation in (*UP, *FLAP):
+        bench.pump.put(observation)
+    bench.pump.call(lambda: None).result(10)
+
+    assert bench.counts() == [1]
+    assert bench.pump.snapshot.ports[0].totals.downs["link"] == 1
+    bench.end()
+
+
+def test_what_was_observed_before_comes_first(bench: Bench) -> None:
+    bench.pump.put(sample(20, downs=5))
+    bench.pump.start([*UP, sample(15, downs=4)])
+    bench.end()
+
+    assert bench.counts() == [1, 1]
+
+
+def test_ending_commits_a_checkpoint_from_which_the_next_goes_on(tmp_path: Path) -> None:
+    first = Bench(tmp_path)
+    first.pump.start(UP)
+    first.end()
+
+    second = Bench(tmp_path)
+    second.pump.start(FLAP)
+    second.end()
+
+    assert second.counts() == [1]
+
+
+def test_a_call_that_fails_fails_for_its_caller_alone(bench: Bench) -> None:
+    bench.pump.start()
+
+    def fail() -> None:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        bench.pump.call(fail).result(10)
+    assert not bench.pump.health.failed
+    bench.end()
+
+
+def test_an_engine_that_fails_says_so(bench: Bench) -> None:
+    bench.pump.start()
+    bench.pump.put("not an observation")  # type: ignore[arg-type]
+    assert bench.pump.stop(10)
+
+    assert bench.pump.health.failed
