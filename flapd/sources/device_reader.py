@@ -15,7 +15,6 @@ import msgspec
 from flapd.core.fabric.catalogue import Tier
 from flapd.model.observation import Sample
 from flapd.model.times import MILLISECOND_NS
-from flapd.sources.plan import Plan, remembered
 from flapd.sources.port_reader import PortReader
 from flapd.store.ring import RingWriter
 
@@ -29,7 +28,6 @@ class WatchedPort(msgspec.Struct, frozen=True):
     """A port, and where its samples are remembered; a tier without a ring is not."""
 
     reader: PortReader
-    plan: Plan
     rings: Mapping[Tier, RingWriter]
 
 
@@ -94,11 +92,9 @@ class DeviceReader:
             self.reading_since_ns = time.monotonic_ns()
             sample = port.reader.sweep(tier)
             self.reading_since_ns = None
-            self._remember(port, tier, sample)
+            if tier in port.rings:
+                port.rings[tier].append(
+                    sample.before_ns, sample.after_ns, sample.reads, port.reader.values
+                )
             if self._send(sample):
                 port.reader.sent()
-
-    def _remember(self, port: WatchedPort, tier: Tier, sample: Sample) -> None:
-        if tier in port.rings:
-            values = port.reader.values_of(remembered(port.plan, tier))
-            port.rings[tier].append(sample.before_ns, sample.after_ns, sample.reads, values)

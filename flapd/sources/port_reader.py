@@ -4,7 +4,7 @@ The raw bytes are compared before anything is parsed: most files have not moved.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from flapd.core.fabric.catalogue import (
@@ -59,7 +59,8 @@ class PortReader:
         self._state_was_active = True
         self._raw: dict[str, bytes | str] = {}
         """What each file gave last: its bytes, or why it gave none."""
-        self._values: dict[str, dict[str, int]] = {}
+        self.values: dict[str, int] = {}
+        """Present value of everything that can be read."""
         self._unsent_values: dict[str, int] = {}
         self._unsent_errors: dict[str, str] = {}
         self._first = True
@@ -96,15 +97,6 @@ class PortReader:
         self._unsent_values, self._unsent_errors = {}, {}
         self._first = False
 
-    def values_of(self, names: Iterable[str]) -> Mapping[str, int]:
-        """Present values of what these files hold; what cannot be read is left out."""
-        return {
-            name: value
-            for file in names
-            if isinstance(self._raw.get(file), bytes)
-            for name, value in self._values[file].items()
-        }
-
     def close(self) -> None:
         for file in self._files.values():
             file.close()
@@ -132,7 +124,7 @@ class PortReader:
             self._failed(name, str(error))
             return False
         self._raw[name] = raw
-        self._values[name] = values
+        self.values.update(values)
         self._unsent_values.update(values)
         for value_name in values:
             self._unsent_errors.pop(value_name, None)
@@ -142,8 +134,8 @@ class PortReader:
         if self._raw.get(name) == reason:
             return
         self._raw[name] = reason
-        self._values.pop(name, None)
         for value_name in value_names(name):
+            self.values.pop(value_name, None)
             self._unsent_values.pop(value_name, None)
             self._unsent_errors[value_name] = reason
 
@@ -158,7 +150,7 @@ class PortReader:
         return READ_STATE
 
     def _is_active(self) -> bool:
-        return self._values.get(STATE, {}).get(STATE) in ACTIVE_STATES
+        return self.values.get(STATE) in ACTIVE_STATES
 
     def _wants_state(self, now_ns: int) -> bool:
         """Where the carrier counts tell everything, the state is no more than a label."""

@@ -99,7 +99,7 @@ class Sampler:
                 rings[tier] = self._ring(port, plan, tier)
             except OSError as error:  # a full or missing tmpfs must not end the watching
                 print(f"no ring for {port.name} {tier}: {error}", file=sys.stderr)  # noqa: T201
-        return WatchedPort(PortReader(self._sysfs, port, plan), plan, rings)
+        return WatchedPort(PortReader(self._sysfs, port, plan), rings)
 
     def _ring(self, port: Port, plan: Plan, tier: Tier) -> RingWriter:
         return RingWriter(
