@@ -11,7 +11,7 @@ help:
 	@echo "make system-packages  what Debian or Ubuntu must bring (needs root): $(SYSTEM_PACKAGES)"
 	@echo "make format           put the code into its form"
 	@echo "make requirements     pin anew what pyproject.toml asks for (needs uv)"
-	@echo "make clean            remove .venv and caches"
+	@echo "make clean            remove .venv and caches; then PYTHON=... chooses another Python"
 
 SYSTEM_PACKAGES := fuse3 python3-venv
 
@@ -38,6 +38,7 @@ system-packages:
 	@scripts/system-packages $(SYSTEM_PACKAGES)
 
 requirements:
+	@command -v uv >/dev/null || { echo "pinning needs uv on the PATH" >&2; exit 1; }
 	@cd requirements && for set in runtime dev; do \
 	  uv pip compile ../pyproject.toml $$([ $$set = dev ] && echo --group ../pyproject.toml:dev) \
 	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header \

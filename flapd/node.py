@@ -16,10 +16,12 @@ from flapd import __version__
 from flapd.config import Config, ConfigError
 from flapd.core.engine import Engine
 from flapd.core.fabric.view import Snapshot
+from flapd.model.errors import FlapdError
 from flapd.model.times import SECOND_NS
 from flapd.pump import Pump
 from flapd.serve.agent import Health, RecordingStatus
 from flapd.serve.server import Server
+from flapd.sources.discovery import refuse_no_sysfs
 from flapd.sources.files import read_text
 from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
@@ -53,6 +55,8 @@ class Node:
         self._config = config
         self._reloaded_ok = True
         self.node = config.node.name
+        refuse_no_sysfs(Path(paths.sysfs))
+        _make_ring_directory(Path(paths.ring))
         self._lock = StateLock(Path(paths.state))
         history, set_aside = open_history(Path(paths.state) / "history.sqlite")
         if set_aside is not None:
@@ -66,7 +70,6 @@ class Node:
         checkpoint = history.checkpoint()
         engine.restore(checkpoint)
         self._recorder.resume(checkpoint)
-        make_directory(Path(paths.ring))
         self._unseen_by_history = remembered_samples(Path(paths.ring), boot, engine.last_read_ns)
         self._sampler = SamplerProcess(self._orders(), self._pump.put)
         self._started_ns = time.monotonic_ns()
@@ -192,6 +195,13 @@ async def run_node(config: Config, read_config: Callable[[], Config]) -> int:
     await loop.run_in_executor(None, node.stop)
     _log.info("stopped")
     return 1 if node.failed else 0
+
+
+def _make_ring_directory(path: Path) -> None:
+    try:
+        make_directory(path)
+    except OSError as error:
+        raise FlapdError(f"paths.ring: {path} cannot be made: {error.strerror}") from error
 
 
 def end_whatever_happens(status: int) -> None:

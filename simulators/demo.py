@@ -1,6 +1,7 @@
 """The demo: the real agent on a simulated node; prints each flap as the agent tells it."""
 
 import argparse
+import ctypes
 import json
 import os
 import shutil
@@ -13,9 +14,9 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -45,12 +46,16 @@ def main() -> int:
         "--end", action="store_true", help="end after the last flap, also on a terminal"
     )
     ends_by_itself = parser.parse_args().end or not sys.stdin.isatty()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, lambda *_: sys.exit(0))
     try:
         with ExitStack() as stack:
             return Demo(stack).run(ends_by_itself)
     except KeyboardInterrupt:
         print()
+        return 0
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except SimulatorError as error:
         print(f"demo: {error}", file=sys.stderr)
@@ -63,7 +68,7 @@ class Demo:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self._directory = Path(stack.enter_context(_scratch()))
-        self._url = f"http://127.0.0.1:{_free_port()}"
+        self._url = f"http://127.0.0.1:{_free_port(PORT, 0)}"
 
     def run(self, ends_by_itself: bool) -> int:
         print("flapd on one simulated node: an InfiniBand and a RoCE port, 400 Gb/s each")
@@ -89,8 +94,9 @@ class Demo:
         command += ["--truth", str(truth_file), "--origin-in", str(BEGINS_AFTER_SECONDS)]
         missing = fuse_missing()
         if missing is not None:
-            print(f"Simulating with plain files, since {missing}.")
-            print("`make system-packages` (needs root) brings what is missing.")
+            print(f"Simulating with plain files, since there is no FUSE: {missing}.")
+            if "package" in missing:
+                print("`make system-packages` (needs root) would bring it.")
             command.append("--plain")
         log = self._stack.enter_context((self._directory / "fabric.log").open("w+b"))
         with _child(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log) as child:
@@ -105,6 +111,21 @@ class Demo:
     @contextmanager
     def _agent(self) -> Iterator[None]:
         """The real one, as a user would start it."""
+        with (self._directory / "agent.log").open("wb") as log:
+            self._configure()
+            with self._start(log) as agent:
+                if self._is_ready(agent):
+                    yield
+                    return
+            self._url = f"http://127.0.0.1:{_free_port(0)}"  # somebody was faster
+            self._configure()
+            with self._start(log) as agent:
+                if not self._is_ready(agent):
+                    told = (self._directory / "agent.log").read_text()
+                    raise SimulatorError(f"the agent did not get ready; its log:\n{told}")
+                yield
+
+    def _configure(self) -> None:
         directory = self._directory
         (directory / "flapd.toml").write_text(
             f'http.listen = "{self._url.removeprefix("http://")}"\n'
@@ -112,14 +133,13 @@ class Demo:
             f'sysfs = "{directory}/sys"\nstate = "{directory}/state"\n'
             f'ring = "{directory}/ring"\nsocket = "{directory}/flapd.sock"\n'
         )
-        with (directory / "agent.log").open("wb") as log:
-            command = [sys.executable, "-m", "flapd", "run"]
-            command += ["--config", str(directory / "flapd.toml")]
-            with _child(command, stdin=subprocess.DEVNULL, stderr=log) as child:
-                self._wait_until_ready(child)
-                yield
 
-    def _wait_until_ready(self, agent: "subprocess.Popen[bytes]") -> None:
+    def _start(self, log: BinaryIO) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+        command = [sys.executable, "-m", "flapd", "run"]
+        command += ["--config", str(self._directory / "flapd.toml")]
+        return _child(command, stdin=subprocess.DEVNULL, stderr=log)
+
+    def _is_ready(self, agent: "subprocess.Popen[bytes]") -> bool:
         deadline = time.monotonic() + READY_WITHIN_SECONDS
         while time.monotonic() < deadline and agent.poll() is None:
             try:
@@ -127,9 +147,8 @@ class Demo:
             except OSError:
                 time.sleep(LOOK_EVERY_SECONDS)
             else:
-                return
-        log = (self._directory / "agent.log").read_text()
-        raise SimulatorError(f"the agent did not get ready; its log:\n{log}")
+                return agent.poll() is None
+        return False
 
     def _get(self, path: str) -> Any:
         with urllib.request.urlopen(f"{self._url}/api/v1{path}", timeout=5) as answer:
@@ -187,13 +206,20 @@ def sentence(flap: dict[str, Any]) -> str:
 
 @contextmanager
 def _child(command: list[str], **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that ends with the demo, also on Ctrl-C in its terminal."""
-    child = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **streams)
+    """A process that ends with the demo, in whatever way that ends."""
+    child = subprocess.Popen(  # noqa: PLW1509 - the demo has one thread
+        command, cwd=ROOT, start_new_session=True, preexec_fn=_end_with_parent, **streams
+    )
     try:
         yield child
     finally:
         child.terminate()
         child.wait()
+
+
+def _end_with_parent() -> None:
+    """prctl(PR_SET_PDEATHSIG, SIGTERM): the kernel ends us when the demo is killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 @contextmanager
@@ -208,9 +234,9 @@ def _scratch() -> Iterator[str]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _free_port() -> int:
-    """The usual port, another where that is taken."""
-    for port in (PORT, 0):
+def _free_port(*wanted: int) -> int:
+    """The first of these that is free; 0 is any."""
+    for port in wanted:
         with socket.socket() as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

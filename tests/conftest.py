@@ -1,9 +1,16 @@
 """What all tests share: with FLAPD_TESTS_MAY_SKIP=no a skipped test fails the run."""
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """A script's background ignores SIGINT, and what is started here would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

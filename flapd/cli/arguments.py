@@ -11,7 +11,10 @@ _TIME = "RFC 3339, unix seconds, or an age such as 2h"
 def parser() -> argparse.ArgumentParser:
     """Every command and its options; `command` is the one chosen."""
     whole = argparse.ArgumentParser(
-        prog="flapd", description="Finds flapping fabric links in GPU training clusters."
+        prog="flapd",
+        description="Finds flapping fabric links in GPU training clusters.",
+        epilog="Exit status: 0 done, 1 a negative answer, 2 wrong use or input, "
+        "3 could not find out.",
     )
     whole.add_argument("--version", action="version", version=f"flapd {__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -61,6 +64,9 @@ def _add_flaps(command: argparse.ArgumentParser) -> None:
     command.add_argument("--min-down", metavar="S", help="seconds, or a duration such as 500ms")
     command.add_argument("--cause", metavar="C", help="such as link or subnet")
     command.add_argument("--status", metavar="S", help="open, closed or lost")
+    command.add_argument("--kind", metavar="K", help="flap or drop")
+    command.add_argument("--layer", metavar="L", help="physical or logical")
+    command.add_argument("--seen", metavar="S", help="observed, unseen or while_away")
     command.add_argument("--limit", metavar="N", help="up to 1000 (default: 100)")
 
 

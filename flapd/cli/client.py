@@ -148,8 +148,7 @@ def _pieces(
 
 def _nobody(missed: Sequence[str]) -> NoAgentError:
     return NoAgentError(
-        f"no agent answers: tried {' and '.join(missed)}; "
-        "start it with `flapd run`, or name another with --url"
+        f"no agent answers: tried {' and '.join(missed)}; is `flapd run` or its service running?"
     )
 
 
@@ -160,6 +159,8 @@ def _with_query(path: str, parameters: Mapping[str, str | int] | None) -> str:
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {TIMEOUT_SECONDS:g} s"
+    if isinstance(error, PermissionError):
+        return "you may not use it: root and members of the group flapd may"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return "not an answer of HTTP"

@@ -16,7 +16,10 @@ WRONG_INPUT = 2
 COULD_NOT_FIND_OUT = 3
 INTERRUPTED = 130
 
-_FILTERS = ("since", "until", "port", "min_down", "cause", "status", "limit")
+_FILTERS = (
+    *("since", "until", "port", "min_down", "cause", "status"),
+    *("kind", "layer", "seen", "limit"),
+)
 
 
 def entry() -> None:

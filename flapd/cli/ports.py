@@ -31,7 +31,7 @@ def ports(targets: Sequence[Target], here: Config | None, as_json: bool) -> int:
     except NoAgentError as error:
         if here is None:
             raise
-        note(f"{error}; this is one reading of sysfs, without history")
+        note(f"{error}; what follows is one reading of sysfs, without history")
         body = _surveyed(here)
     if as_json:
         print_json(body)

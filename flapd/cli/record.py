@@ -17,18 +17,22 @@ def record(target: Target, into: Path, span: str) -> int:
     """The exit status; Ctrl-C ends it early, and what was recorded is kept."""
     with _new(into) as file:
         try:
-            ask([target], RECORDING_PATH, {"for": span}, "POST")
-        except BaseException:
-            into.unlink()
-            raise
-        note(f"recording into {into} for {span}; Ctrl-C ends it early")
-        try:
+            _begin(target, into, span)
+            note(f"recording into {into} for {span}; Ctrl-C ends it early")
             _follow(target, file)
         except KeyboardInterrupt:
             ask([target], RECORDING_PATH, method="DELETE")
             _follow(target, file)
         note(f"{file.tell()} bytes recorded")
     return 0
+
+
+def _begin(target: Target, into: Path, span: str) -> None:
+    try:
+        ask([target], RECORDING_PATH, {"for": span}, "POST")
+    except FlapdError:
+        into.unlink()
+        raise
 
 
 def _new(path: Path) -> BinaryIO:

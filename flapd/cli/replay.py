@@ -1,21 +1,26 @@
 """`flapd replay`: a recording through the engine, faster than real time."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from flapd.cli.flaps import print_flaps
-from flapd.cli.output import print_json
+from flapd.cli.output import note, print_json
 from flapd.core.engine import Engine, settings_in
-from flapd.model.event import Event
+from flapd.model.event import Event, Outage
 from flapd.serve.items import FlapList, flap_item
 from flapd.store.recording import Header, StateFrame, read_recording
 
 
 def replay(path: Path, as_json: bool) -> int:
     """Prints the outages that the recording gives; the exit status."""
-    found = FlapList([flap_item(outage) for outage in outages_of(path)])
+    began = time.monotonic()
+    recording = Replay(path)
+    found = FlapList([flap_item(outage) for outage in recording.outages()])
+    seconds = time.monotonic() - began
+    note(f"{recording.observations} observations replayed in {seconds:.2f} s")
     if as_json:
         print_json(msgspec.json.encode(found))
     else:
@@ -23,29 +28,35 @@ def replay(path: Path, as_json: bool) -> int:
     return 0
 
 
-def events_of(path: Path) -> Iterator[Event]:
-    """Every event the engine tells of this recording, in order.
+class Replay:
+    """One run of a recording through the engine."""
 
-    After a restart of the agent the engine is told again what it was told and had not
-    committed: of two events with the same id and revision the later is the one that was kept.
-    """
-    engine: Engine | None = None
-    node = ""
-    for entry in read_recording(path):
-        if isinstance(entry, Header):
-            node = entry.node
-        elif isinstance(entry, StateFrame):
-            engine = Engine(node, settings_in(entry.parts))
-            engine.restore(entry.parts)
-        elif engine is not None:
-            yield from engine.step(entry)
+    def __init__(self, path: Path) -> None:
+        self.observations = 0
+        self._path = path
 
+    def outages(self) -> list[Outage]:
+        """The last revision of every outage, newest first.
 
-def outages_of(path: Path) -> list[Event]:
-    """The last revision of every outage, newest first."""
-    outages: dict[str, Event] = {}
-    for event in events_of(path):
-        known = outages.get(event.id)
-        if known is None or event.revision >= known.revision:
-            outages[event.id] = event
-    return sorted(outages.values(), key=lambda outage: -outage.down.earliest_unix_ns)
+        After a restart of the agent the engine is told again what it was told and had not
+        committed: of two events with the same id and revision the later is the one kept.
+        """
+        outages: dict[str, Outage] = {}
+        for event in self._events():
+            known = outages.get(event.id)
+            if known is None or event.revision >= known.revision:
+                outages[event.id] = event
+        return sorted(outages.values(), key=lambda outage: -outage.down.earliest_unix_ns)
+
+    def _events(self) -> Iterator[Event]:
+        engine: Engine | None = None
+        node = ""
+        for entry in read_recording(self._path):
+            if isinstance(entry, Header):
+                node = entry.node
+            elif isinstance(entry, StateFrame):
+                engine = Engine(node, settings_in(entry.parts))
+                engine.restore(entry.parts)
+            elif engine is not None:
+                self.observations += 1
+                yield from engine.step(entry)

@@ -11,11 +11,13 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from multidict import CIMultiDict
 
+from flapd.model.errors import FlapdError
 from flapd.serve.errors import STATUS, ApiError, Code, error_body
 from flapd.serve.items import FlapList, PortList
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
+_IN_THE_LOG = "this cannot be answered now; the agent's log says why"
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -66,11 +68,14 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         return _wrong_method(error)
     except ConnectionError:
         raise  # the client is gone
+    except FlapdError as error:
+        _log.error("request_refused", path=request.path, error=str(error))
+        return error_answer("unavailable", _IN_THE_LOG)
     except Exception:
         _log.exception("request_failed", method=request.method, path=request.path)
         if request.writer.output_size > 0:
             raise  # half an answer cannot become an error
-        return error_answer("unavailable", "this cannot be answered now; the agent's log says why")
+        return error_answer("unavailable", _IN_THE_LOG)
 
 
 def _wrong_method(error: web.HTTPMethodNotAllowed) -> web.Response:

@@ -24,7 +24,7 @@ def tcp_socket(host: str, port: int) -> socket.socket:
         )
     except OSError as error:
         raise FlapdError(
-            f"http.listen: cannot listen on {host} port {port}: {error.strerror}"
+            f"http.listen: cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}"
         ) from error
     # A peer that takes no byte of its answer keeps its connection no longer than this.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT_PEER_MS)

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from flapd.core.fabric.catalogue import CARRIER_DOWNS, LINK_DOWNED
+from flapd.model.errors import FlapdError
 from flapd.model.port import Port
 from flapd.sources.files import list_names, read_text
 from flapd.sources.settings import PortsSettings
@@ -22,7 +23,7 @@ _FIRST_GIDS = 16
 
 
 def ports_of(sysfs: Path, settings: PortsSettings) -> Iterator[Port]:
-    """Every port that is included, by device and number."""
+    """Every port that is included, by device and number; OSError where that can't be read."""
     class_directory = sysfs / "class/infiniband"
     for device in list_names(class_directory):
         for number in list_names(class_directory / device / "ports"):
@@ -30,6 +31,12 @@ def ports_of(sysfs: Path, settings: PortsSettings) -> Iterator[Port]:
                 port = _describe(sysfs, device, int(number))
                 if _included(settings, [port.name, port.guid, port.pci]):
                     yield port
+
+
+def refuse_no_sysfs(sysfs: Path) -> None:
+    """FlapdError where nothing could ever be found: a node without RDMA has the directory too."""
+    if not (sysfs / "class").is_dir():
+        raise FlapdError(f"paths.sysfs: {sysfs} is no sysfs, since it has no directory `class`")
 
 
 def port_directory(sysfs: Path, port: Port) -> Path:

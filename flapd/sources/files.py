@@ -30,10 +30,10 @@ def read_text(path: Path) -> str | None:
 
 
 def list_names(directory: Path) -> list[str]:
-    """Names in a directory, sorted; none where it is not there."""
+    """Names in a directory, sorted; none where it is not there. OSError where it can't be read."""
     try:
         return sorted(entry.name for entry in directory.iterdir())
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 

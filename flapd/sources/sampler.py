@@ -50,12 +50,20 @@ class Sampler:
     def scout(self) -> None:
         """Follows which ports are there, for ever."""
         while True:
-            found: dict[str, list[Port]] = {}
-            for port in ports_of(self._sysfs, self._orders.ports):
-                found.setdefault(port.device, []).append(port)
-            for device in self._known.keys() | found.keys():
-                self._follow(device, tuple(found.get(device, ())))
+            try:
+                found = self._look()
+            except OSError as error:  # what cannot be listed is not known to be gone
+                print(f"ports cannot be listed: {error}", file=sys.stderr)  # noqa: T201
+            else:
+                for device in self._known.keys() | found.keys():
+                    self._follow(device, tuple(found.get(device, ())))
             time.sleep(SCOUT_EVERY_SECONDS)
+
+    def _look(self) -> dict[str, list[Port]]:
+        found: dict[str, list[Port]] = {}
+        for port in ports_of(self._sysfs, self._orders.ports):
+            found.setdefault(port.device, []).append(port)
+        return found
 
     def tell_stuck_readers(self, told: dict[str, int]) -> None:
         """Tells of readers that hang in a read, and when they come back; `told` is kept by it."""

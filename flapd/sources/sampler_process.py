@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from flapd.model.observation import Observation
+from flapd.model.observation import Observation, ReaderStuck
+from flapd.model.times import SECOND_NS
 from flapd.sources.files import read_text
 from flapd.sources.sampler_link import Orders, make_link, receive, send_orders
 
@@ -84,6 +85,12 @@ class SamplerProcess:
             self._stopping.wait(pause_seconds)
             pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
 
+    def _write_pid(self, pid: int) -> None:
+        """By rename, so that it is never found half written."""
+        draft = self._pid_file.with_suffix(".draft")
+        draft.write_text(f"{pid} {_start_time(pid)}")
+        draft.replace(self._pid_file)
+
     def _live_once(self) -> None:
         ours, theirs = make_link()
         with ours, theirs:
@@ -93,12 +100,14 @@ class SamplerProcess:
                 stdin=subprocess.DEVNULL,
             )
             theirs.close()
-            self._pid_file.write_text(f"{self._child.pid} {_start_time(self._child.pid)}")
+            self._write_pid(self._child.pid)
             try:
                 send_orders(ours, self._orders)
                 self.health.running = True
                 while (observation := receive(ours)) is not None:
                     self._put(observation)
+                    if isinstance(observation, ReaderStuck):
+                        _log_reader(observation)
             except ConnectionError:
                 pass  # it ended while something was on its way
             finally:
@@ -117,6 +126,14 @@ def end_leftover(pid_file: Path) -> None:
         deadline = time.monotonic() + END_WITHIN_SECONDS
         while _start_time(int(pid)) == started and time.monotonic() < deadline:
             time.sleep(0.01)
+
+
+def _log_reader(stuck: ReaderStuck) -> None:
+    if stuck.since_ns is None:
+        _log.info("reader_came_back", device=stuck.device)
+    else:
+        waited_seconds = round((stuck.monotonic_ns - stuck.since_ns) / SECOND_NS, 1)
+        _log.warning("reader_stuck", device=stuck.device, waited_seconds=waited_seconds)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -8,14 +8,18 @@ from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import PortView
 from flapd.model.observation import PortSeen
 from flapd.sources.device_reader import TIERS
-from flapd.sources.discovery import ports_of
+from flapd.sources.discovery import ports_of, refuse_no_sysfs
 from flapd.sources.plan import plan_of
 from flapd.sources.port_reader import PortReader
 from flapd.sources.settings import PortsSettings
 
 
 def survey(sysfs: Path, settings: PortsSettings) -> list[PortView]:
-    """Every included port as one reading of each of its files shows it."""
+    """Every included port as one reading of each of its files shows it.
+
+    FlapdError where this is no sysfs, OSError where it cannot be read.
+    """
+    refuse_no_sysfs(sysfs)
     engine = Engine("", FlapSettings())
     for port in ports_of(sysfs, settings):
         engine.step(PortSeen(port, time.monotonic_ns()))

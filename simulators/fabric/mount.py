@@ -37,7 +37,7 @@ def mounted(operations: Operations, mountpoint: Path, ended: threading.Event) ->
     """
     missing = fuse_missing()
     if missing is not None:
-        raise SimulatorError(missing)
+        raise SimulatorError(f"{missing}; --plain does without FUSE")
     over = threading.Event()
 
     def finished() -> None:
@@ -99,15 +99,15 @@ def _unmount(mountpoint: Path) -> None:
 
 def _library_missing() -> str | None:
     if shutil.which(_FUSERMOUNT) is None:
-        return f"{_FUSERMOUNT} is not installed: install the package fuse3, or use --plain"
+        return f"{_FUSERMOUNT} is not installed (package fuse3)"
     try:
         fuse = importlib.import_module("mfusepy")
     except ImportError:
-        return "the Python package mfusepy is not installed: install it, or use --plain"
+        return "the Python package mfusepy is not installed"
     except (OSError, AttributeError) as error:
-        return f"libfuse 3 cannot be loaded ({error}): install the package fuse3, or use --plain"
+        return f"libfuse 3 cannot be loaded (package fuse3): {error}"
     if _version(fuse) < (3, 0):
-        return "mfusepy found libfuse 2 and needs libfuse 3: set FUSE_LIBRARY_NAME=fuse3"
+        return "mfusepy found libfuse 2 and needs libfuse 3 (FUSE_LIBRARY_NAME=fuse3)"
     return None
 
 
@@ -115,7 +115,7 @@ def _device_missing() -> str | None:
     try:
         os.close(os.open(_DEVICE, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
-        return f"{_DEVICE} cannot be opened ({error.strerror}): give access to it, or use --plain"
+        return f"{_DEVICE} cannot be opened: {error.strerror}"
     return None
 
 
@@ -125,7 +125,7 @@ def _permission_missing() -> str | None:
         return None
     if os.geteuid() != 0 and _has_setuid(shutil.which(_FUSERMOUNT)) and status["NoNewPrivs"] == "0":
         return None
-    return "mounting is not permitted here (no CAP_SYS_ADMIN): grant it, or use --plain"
+    return "mounting is not permitted here (no CAP_SYS_ADMIN)"
 
 
 def _own_status() -> dict[str, str]:

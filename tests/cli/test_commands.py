@@ -319,10 +319,17 @@ def test_without_an_agent_ports_are_read_from_sysfs(
 
 
 def test_a_node_without_ports_says_so(here: Here, capsys: pytest.CaptureFixture[str]) -> None:
-    (here.directory / "sys").mkdir()
+    (here.directory / "sys/class/net").mkdir(parents=True)
 
     assert here.command("ports") == 0
     assert capsys.readouterr().out.startswith("No ports: ")
+
+
+def test_what_is_no_sysfs_has_no_answer(here: Here, capsys: pytest.CaptureFixture[str]) -> None:
+    assert here.command("ports") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "paths.sysfs" in captured.err
 
 
 def test_a_port_list_of_elsewhere_is_not_replaced_by_ours(

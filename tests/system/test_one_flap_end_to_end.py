@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def node(tmp_path: Path) -> Iterator[SimulatedNode]:
 
 def outages_of(node: SimulatedNode) -> list[Outage]:
     """What the history holds, read past everything that serves it."""
-    with sqlite3.connect(f"file:{node.history}?mode=ro", uri=True) as connection:
+    with closing(sqlite3.connect(f"file:{node.history}?mode=ro", uri=True)) as connection:
         rows = connection.execute("SELECT body FROM flaps ORDER BY down_unix_ns").fetchall()
     return [msgspec.json.decode(body, type=Outage) for (body,) in rows]
 
@@ -75,6 +76,19 @@ def is_made_of_adjacent_reads(node: SimulatedNode, key: str, edge: Edge) -> bool
     return False
 
 
+@contextmanager
+def recording_into(node: SimulatedNode, copy: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """`flapd record`, once it has begun."""
+    command = [sys.executable, "-m", "flapd", "record", "-o", str(copy), "--for", "10m"]
+    command += ["--config", str(node.config)]
+    with subprocess.Popen(command, cwd=ROOT) as recording:
+        try:
+            until(lambda: copy.exists() and copy.stat().st_size, "a recording")
+            yield recording
+        finally:
+            recording.kill()
+
+
 def check_against_truth(node: SimulatedNode, truth: Truth, outages: list[Outage]) -> None:
     assert len({outage.id for outage in outages}) == len(outages)
     for port in PORTS:
@@ -105,19 +119,12 @@ def test_ten_outages_on_each_port_are_recorded_once_although_agent_and_sampler_a
         )
         for seed in (11, 12)
     ]
-    with simulated_fabric(node, two_ports(*flaps), origin_in_seconds=3.0) as truth:
+    copy = node.directory / "copy.rec"
+    fabric = simulated_fabric(node, two_ports(*flaps), origin_in_seconds=3.0)
+    with fabric as truth, ExitStack() as recorders:
         node.start()
         until(node.is_ready, "a ready agent")
-        copy = node.directory / "copy.rec"
-        recording = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "flapd", "record", "-o", str(copy), "--for", "10m"),
-                *("--config", str(node.config)),
-            ],
-            cwd=ROOT,
-        )
-        until(lambda: copy.exists() and copy.stat().st_size, "a recording")
-
+        recording = recorders.enter_context(recording_into(node, copy))
         first = truth.outages[OUTAGES_A_PORT // 2]
         wait_for((first.down_monotonic_ns + first.up_monotonic_ns) // 2)
         node.kill()
