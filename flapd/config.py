@@ -2,7 +2,9 @@
 
 import difflib
 import json
+import os
 import socket
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -17,6 +19,8 @@ from flapd.sources.settings import PathsSettings, PortsSettings, SamplingSetting
 
 DEFAULT_PATH = Path("/etc/flapd/flapd.toml")
 LARGEST_BYTES = 1 << 20
+MOST_RING_ROWS = 900_000
+"""Of one port: some 90 MB of tmpfs."""
 
 _PREFIX = "FLAPD_"
 _NO_KEY = "there is no such key"
@@ -133,7 +137,9 @@ def _compose(written: Mapping[_Key, _Written], faults: list[Fault]) -> Config:
 def _read(path: Path | None) -> dict[str, Any]:
     chosen = path or DEFAULT_PATH
     try:
-        with chosen.open("rb") as file:
+        with open(chosen, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _unusable(chosen, "no regular file")
             raw = file.read(LARGEST_BYTES + 1)
         if len(raw) > LARGEST_BYTES:
             raise _unusable(chosen, "larger than 1 MiB, which no configuration is")
@@ -148,6 +154,11 @@ def _read(path: Path | None) -> dict[str, Any]:
         raise _unusable(chosen, f"not UTF-8 at byte {error.start}") from None
     except ValueError as error:
         raise _unusable(chosen, f"not TOML: {error}") from None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """A FIFO with nobody at its other end must not keep an agent that reloads."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _unusable(path: Path, why: str) -> ConfigError:
@@ -286,6 +297,14 @@ def _across(config: Config, written: Mapping[_Key, _Written]) -> Iterator[Fault]
             "sampling.slow_interval",
             f'"{sampling.slow_interval}"',
             f"at least sampling.interval, which is {sampling.interval}",
+        )
+    rows = sampling.keep.ns // max(1, sampling.interval.ns)
+    if rows > MOST_RING_ROWS:
+        longest = Duration(MOST_RING_ROWS * sampling.interval.ns)
+        yield Fault(
+            "sampling.keep",
+            f'"{sampling.keep}"',
+            f"at most {longest} at sampling.interval {sampling.interval}, since it is memory",
         )
     for key in PathsSettings.__struct_fields__:
         if not getattr(config.paths, key):

@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ import structlog
 
 from flapd import __version__
 from flapd.config import Config, ConfigError
-from flapd.core.engine import Engine
+from flapd.core.engine import CheckpointError, Engine
 from flapd.core.fabric.view import Snapshot
 from flapd.model.errors import FlapdError
 from flapd.model.times import SECOND_NS
@@ -25,17 +26,17 @@ from flapd.sources.discovery import refuse_no_sysfs
 from flapd.sources.files import read_text
 from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
-from flapd.store.files import make_directory
 from flapd.store.history import open_history
 from flapd.store.history_reader import HistoryReader
-from flapd.store.lock import StateLock
+from flapd.store.lock import DirectoryLock
 from flapd.store.recorder import Recorder, Request
-from flapd.store.remembered import remembered_samples
+from flapd.store.remembered import Known, remembered_samples
 
 END_WITHIN_SECONDS = 4.5
 """SIGTERM is obeyed within this, whatever hardware or disk do; service managers expect 5 s."""
-FIRST_LOOK_NS = 5 * SECOND_NS
-"""A node without ports is ready once discovery had this long to find one."""
+SHORTEST_STALE_NS = 3 * SECOND_NS
+STALE_INTERVALS = 5
+"""A port that was not read for so many fast intervals is not known to be up."""
 _LAST_COMMIT_SECONDS = 2.0
 _LOOK_EVERY_SECONDS = 0.2
 
@@ -56,23 +57,47 @@ class Node:
         self._reloaded_ok = True
         self.node = config.node.name
         refuse_no_sysfs(Path(paths.sysfs))
-        _make_ring_directory(Path(paths.ring))
-        self._lock = StateLock(Path(paths.state))
+        self._boot = boot = _boot_id(Path(paths.proc))
+        self._locks = [
+            DirectoryLock(Path(paths.state), "paths.state"),
+            DirectoryLock(Path(paths.ring), "paths.ring"),
+        ]
         history, set_aside = open_history(Path(paths.state) / "history.sqlite")
         if set_aside is not None:
             _log.error("history_was_corrupt", set_aside=str(set_aside))
         self.history = HistoryReader(Path(paths.state) / "history.sqlite")
-        self._boot = boot = read_text(Path(paths.proc) / "sys/kernel/random/boot_id") or ""
-        engine = Engine(self.node, config.flap)
+        self._engine = self._engine_from(history.checkpoint())
         self._recorder = Recorder(Path(paths.state) / "recording", self.node, __version__)
-        self._engine = engine
-        self._pump = Pump(engine, history, self._recorder, boot)
-        checkpoint = history.checkpoint()
-        engine.restore(checkpoint)
-        self._recorder.resume(checkpoint)
-        self._unseen_by_history = remembered_samples(Path(paths.ring), boot, engine.last_read_ns)
+        self._recorder.resume(self._engine.checkpoint())
+        self._pump = Pump(self._engine, history, self._recorder, boot, self._published)
+        self._unseen_by_history = remembered_samples(Path(paths.ring), boot, self._known)
         self._sampler = SamplerProcess(self._orders(), self._pump.put)
-        self._started_ns = time.monotonic_ns()
+
+    def _engine_from(self, checkpoint: Mapping[str, bytes]) -> Engine:
+        """A checkpoint that cannot be used is told and left: counting begins anew."""
+        config = self._config
+        stale_after_ns = max(SHORTEST_STALE_NS, STALE_INTERVALS * config.sampling.interval.ns)
+        try:
+            return Engine(self.node, config.flap, checkpoint, stale_after_ns)
+        except CheckpointError as error:
+            _log.error("checkpoint_unusable", error=str(error))
+            return Engine(self.node, config.flap, None, stale_after_ns)
+
+    def _known(self, key: str) -> Known | None:
+        record = self._engine.port(key)
+        if record is None:
+            return None
+        return Known(record.port.counted_by, record.book.before_ns)
+
+    def _published(self, snapshot: Snapshot) -> None:
+        """Where the witness can't be counted on, every down must be seen in the state."""
+        self._sampler.watch_closely(
+            frozenset(
+                view.port.key
+                for view in snapshot.ports
+                if view.witness_status in {"saturated", "lying", "unreadable"}
+            )
+        )
 
     def _orders(self) -> Orders:
         config = self._config
@@ -108,7 +133,8 @@ class Node:
         self._sampler.stop()
         if not self._pump.stop(_LAST_COMMIT_SECONDS):
             _log.error("engine_left_behind")
-        self._lock.close()
+        for lock in self._locks:
+            lock.close()
 
     @property
     def failed(self) -> bool:
@@ -131,8 +157,8 @@ class Node:
     def not_ready(self) -> list[str]:
         reasons = []
         ports = [view for view in self._pump.snapshot.ports if view.present]
-        if not ports and time.monotonic_ns() - self._started_ns < FIRST_LOOK_NS:
-            reasons.append("discovery has not finished yet")
+        if not self._pump.snapshot.is_scouted:
+            reasons.append("it is not known yet which ports there are")
         reasons += (
             f"{view.port.name} was not read yet"
             for view in ports
@@ -146,6 +172,8 @@ class Node:
         request = Request(time.time_ns() + round(seconds * SECOND_NS), max_bytes)
 
         def start() -> None:
+            if self._recorder.request is not None:
+                raise FlapdError("a recording runs already; only one can")
             self._recorder.start(request, self._engine.checkpoint())
 
         self._pump.call(start).result()
@@ -181,27 +209,38 @@ async def run_node(config: Config, read_config: Callable[[], Config]) -> int:
     server = Server(node, config.http, Path(config.paths.socket))
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+    # Not by the loop's own handlers: those end with the loop, and a second SIGTERM would kill.
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, node.reload, read_config)
+        signal.signal(number, lambda *_: _wake(loop, stopping.set))
+    reload = partial(loop.run_in_executor, None, node.reload, read_config)
+    signal.signal(signal.SIGHUP, lambda *_: _wake(loop, reload))
     await server.start()
     node.start()
     _log.info("started", node=node.node, version=__version__)
     while not stopping.is_set() and not node.failed:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(stopping.wait(), _LOOK_EVERY_SECONDS)
-    end_whatever_happens(1 if node.failed else 0)
+    status = 1 if node.failed else 0
+    end_whatever_happens(status)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     await server.stop()
     await loop.run_in_executor(None, node.stop)
     _log.info("stopped")
-    return 1 if node.failed else 0
+    return status
 
 
-def _make_ring_directory(path: Path) -> None:
-    try:
-        make_directory(path)
-    except OSError as error:
-        raise FlapdError(f"paths.ring: {path} cannot be made: {error.strerror}") from error
+def _wake(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended, and so do we
+        loop.call_soon_threadsafe(do)
+
+
+def _boot_id(proc: Path) -> str:
+    """Without it a reboot could not be told from a restart."""
+    path = proc / "sys/kernel/random/boot_id"
+    boot = read_text(path)
+    if not boot:
+        raise FlapdError(f"paths.proc: {path} cannot be read, and without it nothing can be dated")
+    return boot
 
 
 def end_whatever_happens(status: int) -> None:

@@ -2,7 +2,7 @@
 
 It takes observations from one bounded queue, in one sequence, and does with each batch
 in this order: records it, steps the engine, commits the events with the checkpoint,
-publishes what may be shown. So what is shown is committed, and what was recorded gives
+publishes what may be shown. So what is counted is committed, and what was recorded gives
 the same events again.
 """
 
@@ -17,15 +17,16 @@ import msgspec
 import structlog
 
 from flapd.core.engine import Engine
-from flapd.core.fabric.view import Snapshot
+from flapd.core.fabric.view import Snapshot, with_totals_of
 from flapd.model.event import Event
-from flapd.model.observation import ClockPair, Observation, Tick
+from flapd.model.observation import ClockPair, Observation, PortSeen, PortsPresent, Tick
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
 from flapd.store.history import History, HistoryError
 from flapd.store.recorder import Recorder
 
 LONGEST_QUEUE = 10_000
 LONGEST_BATCH = 500
+MOST_UNCOMMITTED = 10_000
 TICK_NS = SECOND_NS
 CLOCK_NS = 10 * SECOND_NS
 CHECKPOINT_NS = 30 * SECOND_NS
@@ -49,19 +50,32 @@ class PumpHealth(msgspec.Struct):
 
     write_errors: int = 0
     events_not_durable: int = 0
+    observations_refused: int = 0
+    """Observations that the engine could not take, a fault of ours."""
     failed: bool = False
 
 
 class Pump:
     """Runs the engine; the only one who touches engine, history and recorder."""
 
-    def __init__(self, engine: Engine, history: History, recorder: Recorder, boot: str) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        history: History,
+        recorder: Recorder,
+        boot: str,
+        published: Callable[[Snapshot], None] = lambda _snapshot: None,
+    ) -> None:
+        """`published` is called in the engine's thread with each new snapshot."""
         self.health = PumpHealth()
-        self.snapshot = Snapshot()
+        self.snapshot = engine.snapshot()
+        self._durable = self.snapshot
+        """The last snapshot of which everything is on disk."""
         self._engine = engine
         self._history = history
         self._recorder = recorder
         self._boot = boot
+        self._published = published
         self._queue: queue.Queue[Observation | Call] = queue.Queue(LONGEST_QUEUE)
         self._earlier: list[Observation] = []
         self._uncommitted: list[Event] = []
@@ -96,27 +110,35 @@ class Pump:
             while not self._ending:
                 self._turn()
             self._commit(time.monotonic_ns(), force=True)
+            self._publish(time.monotonic_ns())
             self._recorder.close()
+            self._history.close()
         except Exception:  # noqa: BLE001 - the one broad handler: nothing works without it
             self.health.failed = True
             _log.exception("engine_failed")
 
     def _turn(self) -> None:
-        batch, call = self._next_batch()
+        waiting, call = self._next_batch()
         now_ns = time.monotonic_ns()
-        batch = [*self._timers(now_ns), *self._earlier, *batch]
+        batch = [*self._clock(now_ns), *self._earlier, *waiting, *self._tick(now_ns)]
         self._earlier = []
         if batch:
             self._recorder.write(batch)
-            for observation in batch:
-                self._uncommitted += self._engine.step(observation)
-        told = bool(self._uncommitted)
-        self._commit(now_ns, force=False)
-        if told or now_ns >= self._publish_at_ns:
-            self.snapshot = self._engine.snapshot()
-            self._publish_at_ns = now_ns + PUBLISH_NS
+        for observation in batch:
+            self._step(observation)
+        ports_changed = any(isinstance(item, PortSeen | PortsPresent) for item in batch)
+        self._commit(now_ns, force=ports_changed)
+        self._publish(now_ns)
         if call is not None:
             _run_call(call)
+
+    def _step(self, observation: Observation) -> None:
+        """An observation the engine cannot take must not end it: the ring would bring it again."""
+        try:
+            self._uncommitted += self._engine.step(observation)
+        except Exception:  # noqa: BLE001 - a fault of ours, told with its trace and counted
+            self.health.observations_refused += 1
+            _log.exception("observation_refused", kind=type(observation).__name__)
 
     def _next_batch(self) -> tuple[list[Observation], Call | None]:
         """What is queued, up to the next call; waits for it until a tick is due."""
@@ -133,41 +155,77 @@ class Pump:
             return batch, None
         return batch, item
 
-    def _timers(self, now_ns: int) -> list[Observation]:
-        due: list[Observation] = []
-        if now_ns >= self._clock_at_ns:
-            self._clock_at_ns = now_ns + CLOCK_NS
-            due.append(ClockPair(time.monotonic_ns(), time.time_ns(), self._boot))
-        if now_ns >= self._tick_at_ns:
-            self._tick_at_ns = now_ns + TICK_NS
-            due.append(Tick(now_ns))
-        return due
+    def _clock(self, now_ns: int) -> list[Observation]:
+        if now_ns < self._clock_at_ns:
+            return []
+        self._clock_at_ns = now_ns + CLOCK_NS
+        return [ClockPair(time.monotonic_ns(), time.time_ns(), self._boot)]
+
+    def _tick(self, now_ns: int) -> list[Observation]:
+        if now_ns < self._tick_at_ns:
+            return []
+        self._tick_at_ns = now_ns + TICK_NS
+        return [Tick(now_ns)]
 
     def _commit(self, now_ns: int, *, force: bool) -> None:
-        of_all_ports = force or now_ns >= self._checkpoint_at_ns
-        if not of_all_ports and not (self._uncommitted and now_ns >= self._retry_at_ns):
+        if self._uncommitted or force:
+            due = force or now_ns >= self._retry_at_ns
+        else:
+            due = now_ns >= self._checkpoint_at_ns
+        if not due:
             return
-        keys = None if of_all_ports else {event.key for event in self._uncommitted}
         try:
-            self._history.commit(self._uncommitted, self._engine.checkpoint(keys))
+            self._history.commit(self._uncommitted, self._engine.checkpoint())
         except HistoryError as error:
-            self.health.write_errors += 1
-            self.health.events_not_durable = len(self._uncommitted)
-            self._retry_at_ns = self._checkpoint_at_ns = now_ns + RETRY_NS
-            _log.error("history_unwritable", error=str(error), events=len(self._uncommitted))
+            self._not_committed(now_ns, error)
             return
+        if self.health.events_not_durable:
+            _log.info("history_writable_again", events=len(self._uncommitted))
         for event in self._uncommitted:
             _log_event(event)
         self._uncommitted = []
         self.health.events_not_durable = 0
-        if of_all_ports:
-            self._checkpoint_at_ns = now_ns + CHECKPOINT_NS
+        self._checkpoint_at_ns = now_ns + CHECKPOINT_NS
+        self._publish_at_ns = 0
+
+    def _not_committed(self, now_ns: int, error: HistoryError) -> None:
+        """What was told waits in memory; of the oldest only the last revisions if it is much."""
+        self.health.write_errors += 1
+        if not self.health.events_not_durable:
+            _log.error("history_unwritable", error=str(error), events=len(self._uncommitted))
+        if len(self._uncommitted) > MOST_UNCOMMITTED:
+            self._uncommitted = _latest(self._uncommitted)[-MOST_UNCOMMITTED:]
+        self.health.events_not_durable = len(self._uncommitted)
+        self._retry_at_ns = self._checkpoint_at_ns = now_ns + RETRY_NS
+
+    def _publish(self, now_ns: int) -> None:
+        """Totals hold only what is on disk: they must not fall when we are killed."""
+        if now_ns < self._publish_at_ns and not self._uncommitted:
+            return
+        self._publish_at_ns = now_ns + PUBLISH_NS
+        snapshot = self._engine.snapshot()
+        if self._uncommitted:
+            snapshot = with_totals_of(self._durable, snapshot)
+            undurable = tuple(_latest(self._uncommitted))
+            snapshot = msgspec.structs.replace(snapshot, undurable=undurable)
+        else:
+            self._durable = snapshot
+        self.snapshot = snapshot
+        self._published(snapshot)
 
     def _end(self) -> None:
         self._ending = True
 
 
+def _latest(events: Sequence[Event]) -> list[Event]:
+    """The last revision of each, in the order in which they were first told."""
+    return list({event.id: event for event in events}.values())
+
+
 def _log_event(event: Event) -> None:
+    seconds = [
+        ns if ns is None else ns / SECOND_NS for ns in (event.down_ns_min, event.down_ns_max)
+    ]
     _log.info(
         "outage",
         id=event.id,
@@ -176,8 +234,8 @@ def _log_event(event: Event) -> None:
         status=event.status,
         kind=event.kind,
         downs=event.count,
-        down_seconds_min=event.down_seconds_min,
-        down_seconds_max=event.down_seconds_max,
+        down_seconds_min=seconds[0],
+        down_seconds_max=seconds[1],
     )
 
 

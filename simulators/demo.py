@@ -207,8 +207,12 @@ def sentence(flap: dict[str, Any]) -> str:
 @contextmanager
 def _child(command: list[str], **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
     """A process that ends with the demo, in whatever way that ends."""
-    child = subprocess.Popen(  # noqa: PLW1509 - the demo has one thread
-        command, cwd=ROOT, start_new_session=True, preexec_fn=_end_with_parent, **streams
+    child = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        start_new_session=True,
+        preexec_fn=_end_with_parent,  # noqa: PLW1509 - the demo has one thread
+        **streams,
     )
     try:
         yield child

@@ -92,7 +92,7 @@ def test_an_empty_file_and_no_default_file_give_the_defaults(tmp_path: Path) -> 
         ('sampling.slow_interval = "61s"', "at most 60s"),
         ('sampling.slow_interval = "50ms"', "at least sampling.interval, which is 100ms"),
         ('sampling.rare_interval = "999ms"', "at least 1s and at most 1h"),
-        ('sampling.keep = "25h"', "at least 10s and at most 24h"),
+        ('sampling.keep = "25h"', "at least 1m and at most 24h"),
         ("sampling.keep = true", RIGHT_DURATION),
         ('sampling.keep = "1 fortnight"', RIGHT_DURATION),
         ("sampling.keep = nan", RIGHT_DURATION),

@@ -22,7 +22,7 @@ from flapd.store.history_reader import HistoryReader
 from flapd.store.recorder import Recorder
 
 WITNESS = "counters/link_downed"
-PORT = Port("guid-a/1", "mlx5_0", 1, "InfiniBand", witness=WITNESS)
+PORT = Port("guid-a/1", "mlx5_0", 1, "InfiniBand", witnesses=(WITNESS,))
 BOTH = READ_WITNESS | READ_STATE
 
 
@@ -42,14 +42,18 @@ class Bench:
     def __init__(self, directory: Path) -> None:
         self.path = directory / "history.sqlite"
         self.history = History(self.path)
-        self.engine = Engine("node7", FlapSettings())
-        self.engine.restore(self.history.checkpoint())
+        self.engine = Engine("node7", FlapSettings(), self.history.checkpoint())
         recorder = Recorder(directory, "node7", "0.1.0")
         self.pump = Pump(self.engine, self.history, recorder, "boot1")
 
     def counts(self) -> list[int]:
         with closing(HistoryReader(self.path)) as reader:
             return [outage.count for outage in reader.flaps(FlapQuery()).items]
+
+    def refuse_writing(self, refuse: bool) -> None:
+        """As a file system that became read-only."""
+        pragma = f"PRAGMA query_only = {int(refuse)}"
+        self.pump.call(lambda: self.history._connection.execute(pragma)).result(10)
 
     def end(self) -> None:
         assert self.pump.stop(10)
@@ -106,9 +110,45 @@ def test_a_call_that_fails_fails_for_its_caller_alone(bench: Bench) -> None:
     bench.end()
 
 
-def test_an_engine_that_fails_says_so(bench: Bench) -> None:
-    bench.pump.start()
+def test_an_observation_the_engine_cannot_take_is_told_and_the_next_is_taken(
+    bench: Bench,
+) -> None:
+    bench.pump.start(UP)
     bench.pump.put("not an observation")  # type: ignore[arg-type]
-    assert bench.pump.stop(10)
+    bench.pump.put(FLAP[0])
+    bench.end()
 
-    assert bench.pump.health.failed
+    assert bench.pump.health.observations_refused == 1
+    assert bench.counts() == [1]
+
+
+def test_a_port_is_in_the_checkpoint_as_soon_as_it_is_seen(bench: Bench) -> None:
+    """Killed right after, the agent must know where to go on."""
+    bench.pump.start(UP)
+    bench.pump.call(lambda: None).result(10)
+
+    record = Engine("node7", FlapSettings(), bench.history.checkpoint()).port(PORT.key)
+    assert record is not None
+    assert record.book.witness.value == 3
+    bench.end()
+
+
+def test_what_the_disk_does_not_take_is_shown_and_not_counted_until_it_does(bench: Bench) -> None:
+    bench.pump.start(UP)
+    bench.pump.call(lambda: None).result(10)
+    bench.refuse_writing(True)
+    bench.pump.put(FLAP[0])
+    bench.pump.call(lambda: None).result(10)
+
+    shown = bench.pump.snapshot
+    assert [outage.count for outage in shown.undurable] == [1]
+    assert shown.ports[0].totals.downs["link"] == 0
+    assert bench.pump.health.events_not_durable == 1
+    assert bench.counts() == []
+
+    bench.refuse_writing(False)
+    bench.end()
+
+    assert bench.counts() == [1]
+    assert bench.pump.snapshot.undurable == ()
+    assert bench.pump.snapshot.ports[0].totals.downs["link"] == 1

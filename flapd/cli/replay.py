@@ -8,7 +8,7 @@ import msgspec
 
 from flapd.cli.flaps import print_flaps
 from flapd.cli.output import note, print_json
-from flapd.core.engine import Engine, settings_in
+from flapd.core.engine import Engine
 from flapd.model.event import Event, Outage
 from flapd.serve.items import FlapList, flap_item
 from flapd.store.recording import Header, StateFrame, read_recording
@@ -55,8 +55,7 @@ class Replay:
             if isinstance(entry, Header):
                 node = entry.node
             elif isinstance(entry, StateFrame):
-                engine = Engine(node, settings_in(entry.parts))
-                engine.restore(entry.parts)
+                engine = Engine.of_recording(node, entry.parts)
             elif engine is not None:
                 self.observations += 1
                 yield from engine.step(entry)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -12,5 +13,6 @@ from flapd.node import run_node
 
 def run(config: Config, path: Path | None) -> int:
     """Until SIGTERM; the exit status."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to re-read it
     set_up_logging(config.log.level, config.log.format)
     return asyncio.run(run_node(config, partial(load_config, path, os.environ)))

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from flapd.model.times import SECOND_NS, Edge
+from flapd.model.times import Edge
 
 Kind = Literal["flap", "drop"]
 Status = Literal["open", "closed", "lost"]
@@ -18,6 +18,7 @@ class Outage(msgspec.Struct, frozen=True, tag="flap"):
 
     id: str
     revision: int
+    node: str
     key: str
     port: str
     guid: str | None
@@ -36,20 +37,10 @@ class Outage(msgspec.Struct, frozen=True, tag="flap"):
     evidence: tuple[str, ...]
     recorded_ns: int
     """Monotonic time at which this revision was told."""
-
-    @property
-    def down_seconds_min(self) -> float | None:
-        """Shortest time it can have been down; None while it is open."""
-        if self.up is None:
-            return None
-        return max(0, self.up.earliest_ns - self.down.latest_ns) / SECOND_NS
-
-    @property
-    def down_seconds_max(self) -> float | None:
-        """Longest time it can have been down; None while it is open."""
-        if self.up is None:
-            return None
-        return (self.up.latest_ns - self.down.earliest_ns) / SECOND_NS
+    down_ns_min: int | None = None
+    """Shortest time it can have been down; None unless it is closed."""
+    down_ns_max: int | None = None
+    """Longest time it can have been down; None unless it is closed."""
 
 
 Event = Outage

@@ -12,11 +12,9 @@ from flapd.model.port import Port
 
 READ_WITNESS = 1
 READ_STATE = 2
-READ_SLOW = 4
-READ_RARE = 8
-READ_CARRIER = 16
+READ_CARRIER = 4
 """The netdev's carrier and its counts were read with no change in between."""
-READ_FIRST = 32
+READ_FIRST = 8
 """Nobody watched the port until now."""
 
 
@@ -25,7 +23,8 @@ class Sample(msgspec.Struct, frozen=True, array_like=True, tag="s"):
 
     Everything was read after `before_ns` and before `after_ns` (monotonic).
     `reads` says which groups were read successfully (READ_*). `values` holds what
-    differs from the last sample of this port.
+    differs from the last sample of this port. Where the agent did not keep up, one
+    sample stands for several sweeps and spans them.
     `errors` holds what could not be read: name -> errno name or what was wrong.
     """
 
@@ -49,10 +48,11 @@ class PortSeen(msgspec.Struct, frozen=True, array_like=True, tag="port_seen"):
     monotonic_ns: int
 
 
-class PortGone(msgspec.Struct, frozen=True, array_like=True, tag="port_gone"):
-    """Discovery no longer finds this port."""
+class PortsPresent(msgspec.Struct, frozen=True, array_like=True, tag="ports"):
+    """All ports that are there; `blind` are devices of which that cannot be told now."""
 
-    key: str
+    keys: tuple[str, ...]
+    blind: tuple[str, ...]
     monotonic_ns: int
 
 
@@ -78,4 +78,4 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="t"):
     monotonic_ns: int
 
 
-Observation: TypeAlias = Sample | PortSeen | PortGone | ReaderStuck | ClockPair | Tick
+Observation: TypeAlias = Sample | PortSeen | PortsPresent | ReaderStuck | ClockPair | Tick

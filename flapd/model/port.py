@@ -17,8 +17,19 @@ class Port(msgspec.Struct, frozen=True):
     pci: str | None = None
     driver: str | None = None
     netdev: str | None = None
-    witness: str | None = None
-    """Counter of the catalogue that counts every down of this port; None = there is none."""
+    witnesses: tuple[str, ...] = ()
+    """Counters here that count every down, the best first."""
+
+    @property
+    def witness(self) -> str | None:
+        """The counter to count by; None = there is none."""
+        return self.witnesses[0] if self.witnesses else None
+
+    @property
+    def counted_by(self) -> str:
+        """Whose count its witness is: readings of another do not continue it."""
+        witness = self.witness or "nothing"
+        return f"{witness} of {self.netdev}" if witness.startswith("net/") else witness
 
     @property
     def name(self) -> str:

@@ -1,7 +1,7 @@
 """Api: the questions that change nothing."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 
 from aiohttp import hdrs, web
@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 from flapd import __version__
 from flapd.core.fabric.view import Snapshot
 from flapd.model.errors import FlapdError
+from flapd.model.event import Outage
 from flapd.model.times import SECOND_NS
 from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, encoded_list, in_thread, json_answer
@@ -17,7 +18,7 @@ from flapd.serve.items import FlapDetail, FlapList, PortList, flap_item, port_it
 from flapd.serve.metrics import Scrape, render
 from flapd.serve.query import FLAP_PARAMETERS, flap_query, single_values
 from flapd.store.database import HistoryError
-from flapd.store.flap_query import FlapQuery
+from flapd.store.flap_query import FlapQuery, matches
 from flapd.store.history_reader import HistoryReader
 
 _DAY_NS = 86_400 * SECOND_NS
@@ -48,16 +49,20 @@ class Api:
 
     async def _flaps(self, request: web.Request) -> web.Response:
         query = flap_query(single_values(request.query.items(), FLAP_PARAMETERS), time.time_ns())
-        body = await in_thread(self._executor, flaps_body, self._agent.history, query)
+        undurable = self._agent.snapshot().undurable
+        body = await in_thread(self._executor, flaps_body, self._agent.history, query, undurable)
         return json_answer(body)
 
     async def _flap(self, request: web.Request) -> web.Response:
         _no_parameters(request)
         flap_id = request.match_info["id"]
-        outage = await in_thread(self._executor, self._agent.history.flap, flap_id)
-        if outage is None:
+        for outage in self._agent.snapshot().undurable:
+            if outage.id == flap_id:
+                return json_answer(encoded(flap_item(outage, FlapDetail, durable=False)))
+        kept = await in_thread(self._executor, self._agent.history.flap, flap_id)
+        if kept is None:
             raise ApiError("not_found", f"there is no flap {flap_id}", "id")
-        return json_answer(encoded(flap_item(outage, FlapDetail)))
+        return json_answer(encoded(flap_item(kept, FlapDetail)))
 
     async def _healthz(self, request: web.Request) -> web.Response:
         _no_parameters(request)
@@ -104,12 +109,23 @@ def ports_body(snapshot: Snapshot, history: HistoryReader) -> bytes:
     return encoded_list(PortList(items))
 
 
-def flaps_body(history: HistoryReader, query: FlapQuery) -> bytes:
-    """The answer of /flaps; ApiError where the cursor is none of ours."""
+def flaps_body(history: HistoryReader, query: FlapQuery, undurable: Sequence[Outage]) -> bytes:
+    """The answer of /flaps; ApiError where the cursor is none of ours.
+
+    What the disk has not taken yet stands on top of the first page.
+    """
     try:
         page = history.flaps(query)
     except HistoryError:
         raise
     except FlapdError as error:
         raise ApiError("bad_parameter", str(error), "cursor") from None
-    return encoded_list(FlapList([flap_item(outage) for outage in page.items], page.next))
+    waiting = {outage.id for outage in undurable}
+    items = [flap_item(outage) for outage in page.items if outage.id not in waiting]
+    if query.cursor is None:
+        items[:0] = [
+            flap_item(outage, durable=False)
+            for outage in reversed(undurable)
+            if matches(query, outage)
+        ]
+    return encoded_list(FlapList(items, page.next))

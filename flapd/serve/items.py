@@ -132,8 +132,11 @@ def interval(edge: Edge) -> Interval:
     return Interval(rfc3339(edge.earliest_unix_ns), rfc3339(edge.latest_unix_ns))
 
 
-def flap_item(outage: Outage, kind: Callable[..., FlapItem] = FlapItem) -> FlapItem:
+def flap_item(
+    outage: Outage, kind: Callable[..., FlapItem] = FlapItem, *, durable: bool = True
+) -> FlapItem:
     return kind(
+        durable=durable,
         id=outage.id,
         revision=outage.revision,
         port=outage.port,
@@ -145,8 +148,10 @@ def flap_item(outage: Outage, kind: Callable[..., FlapItem] = FlapItem) -> FlapI
         layer=outage.layer,
         down=interval(outage.down),
         up=None if outage.up is None else interval(outage.up),
-        down_seconds=Seconds(outage.down_seconds_min, outage.down_seconds_max),
-        span_seconds=outage.down_seconds_max,
+        down_seconds=Seconds(
+            _scaled(outage.down_ns_min, SECOND_NS), _scaled(outage.down_ns_max, SECOND_NS)
+        ),
+        span_seconds=_span_seconds(outage),
         count=outage.count,
         count_at_least=outage.count_at_least,
         evidence=list(outage.evidence),
@@ -186,6 +191,12 @@ def port_item(
         stale_seconds=_seconds_since(view.last_read_ns, now_ns),
         sources={"sysfs": sysfs_source(view, now_ns, stuck_since_ns)},
     )
+
+
+def _span_seconds(outage: Outage) -> float | None:
+    if outage.up is None:
+        return None
+    return (outage.up.latest_ns - outage.down.earliest_ns) / SECOND_NS
 
 
 def _scaled(value: int | None, divisor: int) -> float | None:

@@ -156,7 +156,7 @@ _VALUES = (
         CounterMetricFamily,
         "flapd_port_counter_resets",
         "Times the counter of downs was found lower than before.",
-        lambda view: view.totals.resets,
+        lambda view: view.witness_resets,
     ),
 )
 

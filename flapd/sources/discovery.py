@@ -6,10 +6,11 @@ Reads only what needs no query of the device: names, links, GUIDs, link layer
 
 import re
 from collections.abc import Iterator
+from errno import ENOENT
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from flapd.core.fabric.catalogue import CARRIER_DOWNS, LINK_DOWNED
+from flapd.core.fabric.catalogue import CARRIER_DOWNS, LINK_DOWNED, witnesses_among
 from flapd.model.errors import FlapdError
 from flapd.model.port import Port
 from flapd.sources.files import list_names, read_text
@@ -18,19 +19,24 @@ from flapd.sources.settings import PortsSettings
 _GUID = re.compile(r"[0-9a-f]{4}(:[0-9a-f]{4}){3}")
 _NO_GUID = "0000:0000:0000:0000"
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_NUMBER = re.compile(r"[0-9]{1,3}", re.ASCII)
 _NETDEV = re.compile(r"[^/\s]{1,15}")
 _FIRST_GIDS = 16
 
 
-def ports_of(sysfs: Path, settings: PortsSettings) -> Iterator[Port]:
-    """Every port that is included, by device and number; OSError where that can't be read."""
-    class_directory = sysfs / "class/infiniband"
-    for device in list_names(class_directory):
-        for number in list_names(class_directory / device / "ports"):
-            if number.isdigit() and _included(settings, [f"{device}/{number}"]):
-                port = _describe(sysfs, device, int(number))
-                if _included(settings, [port.name, port.guid, port.pci]):
-                    yield port
+def devices_of(sysfs: Path) -> list[str]:
+    """Names of all RDMA devices; OSError where they cannot be listed."""
+    return list_names(sysfs / "class/infiniband")
+
+
+def ports_of_device(sysfs: Path, device: str, settings: PortsSettings) -> Iterator[Port]:
+    """Every port of it that is included; OSError where something cannot be read just now."""
+    directory = sysfs / "class/infiniband" / device
+    for number in list_names(directory / "ports"):
+        if _NUMBER.fullmatch(number) and _included(settings, [f"{device}/{number}"]):
+            port = _describe(sysfs, device, int(number))
+            if _included(settings, [port.name, port.guid, port.pci]):
+                yield port
 
 
 def refuse_no_sysfs(sysfs: Path) -> None:
@@ -60,23 +66,24 @@ def _included(settings: PortsSettings, names: list[str | None]) -> bool:
 def _describe(sysfs: Path, device: str, number: int) -> Port:
     directory = sysfs / "class/infiniband" / device
     guid = read_text(directory / "node_guid")
-    if guid is None or guid == _NO_GUID or not _GUID.fullmatch(guid):
-        guid = None
+    if guid is None:
+        raise FileNotFoundError(ENOENT, "there is no node_guid: it is going", device)
+    known_guid = guid if guid != _NO_GUID and _GUID.fullmatch(guid) else None
     pci = _link_name(directory / "device")
     if pci is not None and not _PCI.fullmatch(pci):
         pci = None
     link_layer = read_text(directory / "ports" / str(number) / "link_layer") or "Unknown"
     netdev = _netdev(directory, number, link_layer)
     return Port(
-        key=f"{guid or pci or device}/{number}",
+        key=f"{known_guid or pci or device}/{number}",
         device=device,
         number=number,
         link_layer=link_layer,
-        guid=guid,
+        guid=known_guid,
         pci=pci,
         driver=_link_name(directory / "device/driver"),
         netdev=netdev,
-        witness=_witness(sysfs, directory / "ports" / str(number), link_layer, netdev),
+        witnesses=_witnesses(sysfs, directory / "ports" / str(number), link_layer, netdev),
     )
 
 
@@ -104,9 +111,9 @@ def _netdev(directory: Path, number: int, link_layer: str) -> str | None:
     return None
 
 
-def _witness(sysfs: Path, port: Path, link_layer: str, netdev: str | None) -> str | None:
-    if link_layer == "InfiniBand":
-        return LINK_DOWNED if (port / LINK_DOWNED).exists() else None
+def _witnesses(sysfs: Path, port: Path, link_layer: str, netdev: str | None) -> tuple[str, ...]:
+    """Counters that are here of those that the catalogue has for a port like this."""
+    there = {LINK_DOWNED} if (port / LINK_DOWNED).exists() else set()
     if netdev and (netdev_directory(sysfs, netdev) / "carrier_down_count").exists():
-        return CARRIER_DOWNS
-    return None
+        there.add(CARRIER_DOWNS)
+    return witnesses_among(link_layer, there)

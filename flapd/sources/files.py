@@ -14,27 +14,43 @@ def reason_of(error: OSError) -> str:
     return errno.errorcode.get(error.errno or 0, "unknown error")
 
 
+_ABSENT = {
+    *(errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO),
+    *(errno.EINVAL, errno.EOPNOTSUPP, errno.EISDIR, errno.ESRCH),
+}
+"""Errors which say that there is no such thing; all others, that it cannot be told now."""
+_LONGEST_NAME_BYTES = 64
+
+
 def read_text(path: Path) -> str | None:
-    """The file's first line; None where it is not there or cannot be read."""
+    """The file's first line; None where there is none, OSError where that cannot be told."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        raw = os.pread(fd, LONGEST_BYTES, 0)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
+        try:
+            raw = os.pread(fd, LONGEST_BYTES, 0)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise
     return raw.decode("utf-8", "replace").partition("\n")[0].strip()
 
 
 def list_names(directory: Path) -> list[str]:
-    """Names in a directory, sorted; none where it is not there. OSError where it can't be read."""
+    """Names in a directory, sorted; none where it is not there. OSError where it can't be read.
+
+    Left out is what the kernel names nothing: too long, or not printable ASCII.
+    """
     try:
-        return sorted(entry.name for entry in directory.iterdir())
+        names = os.listdir(directory)  # noqa: PTH208 - names are all that is wanted
     except (FileNotFoundError, NotADirectoryError):
         return []
+    return sorted(
+        name
+        for name in names
+        if len(name) <= _LONGEST_NAME_BYTES and name.isascii() and name.isprintable()
+    )
 
 
 class KeptFile:

@@ -8,8 +8,10 @@ from flapd.core.fabric.catalogue import (
     CARRIER,
     CARRIER_DOWNS,
     CARRIER_UPS,
+    LINK_DOWNED,
     NOT_A_COUNTER,
     PHYSICAL_STATE,
+    REFRESHES_THE_REST,
     STATE,
     Tier,
     tier_of,
@@ -20,7 +22,7 @@ from flapd.sources.discovery import netdev_directory, port_directory
 from flapd.sources.files import list_names
 
 STATE_FILES = (STATE, PHYSICAL_STATE)
-_MOST_FILES_A_DIRECTORY = 512
+_MOST_FILES_A_DIRECTORY = 256
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -32,7 +34,8 @@ class Plan(msgspec.Struct, frozen=True):
 
 def remembered(plan: Plan, tier: Tier) -> tuple[str, ...]:
     """Files whose values a row of this tier can hold: a sweep may read the state as well."""
-    also = {"fast": (*STATE_FILES, CARRIER), "slow": STATE_FILES, "rare": (CARRIER,)}
+    carrier = (CARRIER, CARRIER_DOWNS, CARRIER_UPS)
+    also = {"fast": (*STATE_FILES, CARRIER), "slow": STATE_FILES, "rare": carrier}
     return (*plan.tiers[tier], *also[tier])
 
 
@@ -40,7 +43,7 @@ def plan_of(sysfs: Path, port: Port) -> Plan:
     """Everything of this port that is worth reading."""
     directory = port_directory(sysfs, port)
     paths = {name: directory / name for name in (*STATE_FILES, RATE_FILE)}
-    for group in ("counters", "hw_counters"):
+    for group in ("hw_counters", "counters"):
         for file in list_names(directory / group)[:_MOST_FILES_A_DIRECTORY]:
             name = f"{group}/{file}"
             if name not in NOT_A_COUNTER:
@@ -52,7 +55,12 @@ def plan_of(sysfs: Path, port: Port) -> Plan:
     tiers: dict[Tier, list[str]] = {"fast": [], "slow": [], "rare": []}
     for name in paths:
         if name not in STATE_FILES:
-            tiers[tier_of(name)].append(name)
-    # The witness first: a state read after it can be newer than the count, never older.
-    tiers["fast"].sort(key=lambda name: name != port.witness)
+            tiers[_tier(name, port)].append(name)
+    tiers["fast"].sort(key=lambda name: (name != port.witness, not name.startswith("net/")))
+    tiers["slow"].sort(key=lambda name: name != REFRESHES_THE_REST)
     return Plan(paths, {tier: tuple(names) for tier, names in tiers.items()})
+
+
+def _tier(name: str, port: Port) -> Tier:
+    """A counter of downs that is not the one to count by need not be read fast."""
+    return "rare" if name == LINK_DOWNED and name != port.witness else tier_of(name)

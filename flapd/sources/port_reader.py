@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from flapd.core.fabric.catalogue import (
     ACTIVE_STATES,
     CARRIER,
@@ -19,8 +21,6 @@ from flapd.core.fabric.parse import UnreadableError, parser_of, value_names
 from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
-    READ_RARE,
-    READ_SLOW,
     READ_STATE,
     READ_WITNESS,
     Sample,
@@ -37,7 +37,14 @@ STATE_LATER_NS = SECOND_NS
 """and then this often while it is still down."""
 
 _CARRIER_TRIES = 3
-_TIER_FLAG: dict[Tier, int] = {"fast": 0, "slow": READ_SLOW, "rare": READ_RARE}
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """One reading of one tier: everything in it was read between these moments."""
+
+    before_ns: int
+    after_ns: int
+    reads: int
 
 
 class PortReader:
@@ -51,43 +58,50 @@ class PortReader:
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.port = port
+        self.values: dict[str, int] = {}
+        """Present value of everything that can be read."""
         self._tiers = plan.tiers
         self._files = {name: KeptFile(path) for name, path in plan.paths.items()}
         if port.witness == CARRIER_DOWNS and port.netdev is not None:
             self._files[CARRIER] = KeptFile(netdev_directory(sysfs, port.netdev) / "carrier")
         self._parsers = {name: parser_of(name) for name in self._files}
-        self._state_was_active = True
         self._raw: dict[str, bytes | str] = {}
         """What each file gave last: its bytes, or why it gave none."""
-        self.values: dict[str, int] = {}
-        """Present value of everything that can be read."""
         self._unsent_values: dict[str, int] = {}
         self._unsent_errors: dict[str, str] = {}
-        self._first = True
+        self._unsent_reads = 0
+        self._unsent_since_ns: int | None = None
+        self._is_first = True
+        self._was_active = True
         self._closely_until_ns = 0
         self._state_at_ns = 0
         self._now_ns = now_ns
 
-    def sweep(self, tier: Tier) -> Sample:
-        """Reads one tier; the sample holds what has changed since the last one that was sent."""
+    def sweep(self, tier: Tier, *, closely: bool = False) -> Sweep:
+        """Reads one tier; `closely` has the state read with it."""
         before_ns = self._now_ns()
-        witness_before = self._raw.get(self.port.witness or "")
-        reads = self._read_all(self._tiers[tier])
-        if tier != "fast":
-            reads = _TIER_FLAG[tier]
-        elif self._raw.get(self.port.witness or "") != witness_before:
-            self._closely_until_ns = before_ns + STATE_CLOSELY_NS
-        if tier == "slow" or (tier == "fast" and self._wants_state(before_ns)):
-            reads |= self._read_state(before_ns)
-        if tier == "rare" or self._first:
-            reads |= self._read_carrier()
-        if self._first:
-            reads |= READ_FIRST
+        reads = {
+            "fast": self._sweep_fast,
+            "slow": self._sweep_slow,
+            "rare": self._sweep_rare,
+        }[tier](before_ns, closely)
+        if self._is_first:
+            reads |= READ_FIRST | self._read_carrier()
+        return Sweep(before_ns, self._now_ns(), reads)
+
+    def sample(self, sweep: Sweep) -> Sample:
+        """What this sweep and those before it that could not be sent have to tell.
+
+        Whether the carrier fits its counts is true of one sweep alone.
+        """
+        self._unsent_reads = sweep.reads | (self._unsent_reads & ~READ_CARRIER)
+        if self._unsent_since_ns is None:
+            self._unsent_since_ns = sweep.before_ns
         return Sample(
             key=self.port.key,
-            before_ns=before_ns,
-            after_ns=self._now_ns(),
-            reads=reads,
+            before_ns=self._unsent_since_ns,
+            after_ns=sweep.after_ns,
+            reads=self._unsent_reads,
             values=self._unsent_values,
             errors=self._unsent_errors,
         )
@@ -95,20 +109,36 @@ class PortReader:
     def sent(self) -> None:
         """The last sample has arrived: from now on only what differs from it is told."""
         self._unsent_values, self._unsent_errors = {}, {}
-        self._first = False
+        self._unsent_reads, self._unsent_since_ns = 0, None
+        self._is_first = False
 
     def close(self) -> None:
         for file in self._files.values():
             file.close()
 
-    def _read_all(self, names: tuple[str, ...]) -> int:
-        """Reads these files; READ_WITNESS if the witness was among them and could be read."""
-        witness = self.port.witness
-        reads = 0
-        for name in names:
-            if self._read(name) and name == witness:
-                reads = READ_WITNESS
+    def _sweep_fast(self, now_ns: int, closely: bool) -> int:
+        """The witness first: a state read after it can be newer than the count, never older."""
+        witness = self.port.witness or ""
+        before = self._raw.get(witness)
+        readable = {name: self._read(name) for name in self._tiers["fast"]}
+        if self._raw.get(witness) != before:
+            self._closely_until_ns = now_ns + STATE_CLOSELY_NS
+        reads = READ_WITNESS if readable.get(witness) else 0
+        if closely or self._wants_state(now_ns):
+            reads |= self._read_state(now_ns)
         return reads
+
+    def _sweep_slow(self, now_ns: int, closely: bool) -> int:  # noqa: ARG002 - as the others
+        """The state first, so that many counters do not come between it and the witness."""
+        reads = self._read_state(now_ns)
+        for name in self._tiers["slow"]:
+            self._read(name)
+        return reads
+
+    def _sweep_rare(self, now_ns: int, closely: bool) -> int:  # noqa: ARG002 - as the others
+        for name in self._tiers["rare"]:
+            self._read(name)
+        return self._read_carrier()
 
     def _read(self, name: str) -> bool:
         try:
@@ -144,9 +174,9 @@ class PortReader:
         readable = [self._read(name) for name in STATE_FILES]
         if not readable[0]:
             return 0
-        if not self._is_active() and self._state_was_active:
+        if self._was_active and not self._is_active():
             self._closely_until_ns = now_ns + STATE_CLOSELY_NS
-        self._state_was_active = self._is_active()
+        self._was_active = self._is_active()
         return READ_STATE
 
     def _is_active(self) -> bool:

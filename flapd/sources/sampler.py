@@ -6,6 +6,7 @@ It holds no lock, no listening socket and no history, so that one which cannot d
 
 import argparse
 import os
+import resource
 import select
 import socket
 import sys
@@ -15,20 +16,28 @@ import traceback
 from pathlib import Path
 
 from flapd.core.fabric.catalogue import Tier
-from flapd.core.fabric.parse import value_names
-from flapd.model.observation import PortGone, PortSeen, ReaderStuck, Sample
-from flapd.model.port import Port
-from flapd.model.times import MILLISECOND_NS
-from flapd.sources.device_reader import TIERS, DeviceReader, WatchedPort
-from flapd.sources.discovery import ports_of
-from flapd.sources.plan import Plan, plan_of, remembered
-from flapd.sources.port_reader import PortReader
-from flapd.sources.sampler_link import Orders, receive_orders, send, send_if_room
-from flapd.store.ring import RingWriter, ring_path
+from flapd.model.observation import PortsPresent, ReaderStuck
+from flapd.model.times import MILLISECOND_NS, SECOND_NS
+from flapd.sources.claims import Claims
+from flapd.sources.device_reader import DeviceReader, Surroundings
+from flapd.sources.discovery import devices_of
+from flapd.sources.processes import start_time
+from flapd.sources.sampler_link import (
+    Alive,
+    Orders,
+    Told,
+    WatchClosely,
+    receive_request,
+    send_if_room,
+)
 
-SCOUT_EVERY_SECONDS = 1.0
+SCOUT_EVERY_SECONDS = 0.5
+GONE_AFTER_NS = SECOND_NS
+"""A port that is found under another name meanwhile was not gone."""
 STUCK_AFTER_NS = 700 * MILLISECOND_NS
 LOOK_EVERY_MS = 100
+AFTER_FAULT_NS = 10 * SECOND_NS
+ALIVE_EVERY_NS = SECOND_NS
 
 
 class Sampler:
@@ -36,91 +45,114 @@ class Sampler:
 
     def __init__(self, link: socket.socket, orders: Orders) -> None:
         self._link = link
-        self._orders = orders
-        self._sysfs = Path(orders.sysfs)
+        self._left_behind = orders.left_behind
         sampling = orders.sampling
-        self._intervals_ns: dict[Tier, int] = {
+        intervals_ns: dict[Tier, int] = {
             "fast": sampling.interval.ns,
             "slow": sampling.slow_interval.ns,
             "rare": sampling.rare_interval.ns,
         }
+        self._around = Surroundings(
+            sysfs=Path(orders.sysfs),
+            ring=Path(orders.ring),
+            boot=orders.boot,
+            ports=orders.ports,
+            intervals_ns=intervals_ns,
+            keep_ns=sampling.keep.ns,
+            claims=Claims(),
+            tell=self.tell,
+        )
         self._readers: dict[str, DeviceReader] = {}
-        self._known: dict[str, tuple[Port, ...]] = {}
+        self._last_held_ns: dict[str, int] = {}
+        self._told: PortsPresent | None = None
+        self._told_stuck: dict[str, int] = {}
 
     def scout(self) -> None:
-        """Follows which ports are there, for ever."""
+        """Follows which devices are there, for ever."""
         while True:
             try:
-                found = self._look()
+                devices = devices_of(self._around.sysfs)
             except OSError as error:  # what cannot be listed is not known to be gone
-                print(f"ports cannot be listed: {error}", file=sys.stderr)  # noqa: T201
+                print(f"devices cannot be listed: {error}", file=sys.stderr)  # noqa: T201
             else:
-                for device in self._known.keys() | found.keys():
-                    self._follow(device, tuple(found.get(device, ())))
+                self._follow(set(devices))
+                self._tell_present()
             time.sleep(SCOUT_EVERY_SECONDS)
 
-    def _look(self) -> dict[str, list[Port]]:
-        found: dict[str, list[Port]] = {}
-        for port in ports_of(self._sysfs, self._orders.ports):
-            found.setdefault(port.device, []).append(port)
-        return found
+    def watch_closely(self, request: WatchClosely) -> None:
+        self._around.closely = request.keys
 
-    def tell_stuck_readers(self, told: dict[str, int]) -> None:
-        """Tells of readers that hang in a read, and when they come back; `told` is kept by it."""
+    def tell_stuck_readers(self) -> None:
+        """Tells of readers that hang, once each, and when they come back."""
         now_ns = time.monotonic_ns()
-        for device, reader in list(self._readers.items()):
-            since_ns = reader.reading_since_ns
-            if since_ns is not None and now_ns - since_ns > STUCK_AFTER_NS:
-                if device not in told and send_if_room(
-                    self._link, ReaderStuck(device, since_ns, now_ns)
-                ):
-                    told[device] = since_ns
-            elif device in told and send_if_room(self._link, ReaderStuck(device, None, now_ns)):
-                del told[device]
+        stuck = self._stuck(now_ns)
+        for device in stuck.keys() - self._told_stuck.keys():
+            if self.tell(ReaderStuck(device, stuck[device], now_ns)):
+                self._told_stuck[device] = stuck[device]
+        for device in self._told_stuck.keys() - stuck.keys():
+            if self.tell(ReaderStuck(device, None, now_ns)):
+                del self._told_stuck[device]
 
-    def _follow(self, device: str, ports: tuple[Port, ...]) -> None:
-        known = self._known.get(device, ())
-        if ports == known and (not ports or self._readers[device].alive):
-            return
-        if device in self._readers:
+    def _stuck(self, now_ns: int) -> dict[str, int]:
+        return {
+            device: since_ns
+            for device, reader in list(self._readers.items())
+            if (since_ns := reader.reading_since_ns) is not None
+            and now_ns - since_ns > STUCK_AFTER_NS
+        }
+
+    def _follow(self, devices: set[str]) -> None:
+        devices -= self._left_out()
+        for device in self._readers.keys() - devices:
             self._readers.pop(device).stop()
-        now_ns = time.monotonic_ns()
-        for port in known:
-            if port.key not in {found.key for found in ports}:
-                send(self._link, PortGone(port.key, now_ns))
-        for port in ports:
-            send(self._link, PortSeen(port, now_ns))
-        self._known[device] = ports
-        if ports:
-            watched = [self._watched(port) for port in ports]
-            reader = DeviceReader(device, watched, self._intervals_ns, self._send_sample)
-            self._readers[device] = reader
-            reader.start()
-        else:
-            del self._known[device]
+            self._around.claims.release(device)
+        for device in devices:
+            reader = self._readers.get(device)
+            if reader is None or self._may_try_again(reader):
+                self._around.claims.release(device)
+                self._readers[device] = DeviceReader(device, self._around)
+                self._readers[device].start()
 
-    def _watched(self, port: Port) -> WatchedPort:
-        plan = plan_of(self._sysfs, port)
-        rings: dict[Tier, RingWriter] = {}
-        for tier in TIERS:
-            try:
-                rings[tier] = self._ring(port, plan, tier)
-            except OSError as error:  # a full or missing tmpfs must not end the watching
-                print(f"no ring for {port.name} {tier}: {error}", file=sys.stderr)  # noqa: T201
-        return WatchedPort(PortReader(self._sysfs, port, plan), rings)
+    def _may_try_again(self, reader: DeviceReader) -> bool:
+        failed_ns = reader.failed_ns
+        return failed_ns is not None and time.monotonic_ns() - failed_ns > AFTER_FAULT_NS
 
-    def _ring(self, port: Port, plan: Plan, tier: Tier) -> RingWriter:
-        return RingWriter(
-            ring_path(Path(self._orders.ring), port.key, tier),
-            key=port.key,
-            tier=tier,
-            columns=[value for file in remembered(plan, tier) for value in value_names(file)],
-            rows=max(2, self._orders.sampling.keep.ns // self._intervals_ns[tier]),
-            boot=self._orders.boot,
+    def _left_out(self) -> set[str]:
+        """Devices in which an earlier sampler still hangs: we would hang there too."""
+        self._left_behind = tuple(
+            old for old in self._left_behind if start_time(old.pid) == old.started
         )
+        return {device for old in self._left_behind for device in old.devices}
 
-    def _send_sample(self, sample: Sample) -> bool:
-        return send_if_room(self._link, sample)
+    def _tell_present(self) -> None:
+        """Tells which ports are there whenever that has changed, once each device was looked at."""
+        now_ns = time.monotonic_ns()
+        stuck = self._stuck(now_ns)
+        readers = self._readers
+        blind = self._left_out() | {
+            device
+            for device, reader in readers.items()
+            if reader.is_unreadable
+            or reader.failed_ns is not None
+            or (device in stuck and not reader.has_looked)
+        }
+        if any(not reader.has_looked for device, reader in readers.items() if device not in blind):
+            return
+        self._last_held_ns.update(dict.fromkeys(self._around.claims.keys(), now_ns))
+        keys = sorted(
+            key for key, held_ns in self._last_held_ns.items() if now_ns - held_ns < GONE_AFTER_NS
+        )
+        present = PortsPresent(tuple(keys), tuple(sorted(blind)), now_ns)
+        told = self._told
+        if told is None or (told.keys, told.blind) != (present.keys, present.blind):
+            self._told = present if self.tell(present) else told
+
+    def tell(self, message: Told) -> bool:
+        """Without ever waiting; False where the agent has no room now."""
+        try:
+            return send_if_room(self._link, message)
+        except OSError:
+            os._exit(0)  # the agent has ended, and so do we
 
 
 def end_with_trace(failure: threading.ExceptHookArgs) -> None:
@@ -129,19 +161,42 @@ def end_with_trace(failure: threading.ExceptHookArgs) -> None:
     os._exit(1)
 
 
+def allow_many_files() -> None:
+    """A port of mlx5 has some sixty files, kept open; the usual soft limit is 1,024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def main() -> None:
-    threading.excepthook = end_with_trace
     parser = argparse.ArgumentParser(prog="flapd-sampler")
     parser.add_argument("--link", type=int, required=True, help="descriptor of the agent's socket")
     link = socket.socket(fileno=parser.parse_args().link)
-    sampler = Sampler(link, receive_orders(link))
+    threading.excepthook = end_with_trace
+    allow_many_files()
+    orders = receive_request(link)
+    if not isinstance(orders, Orders):
+        return
+    sampler = Sampler(link, orders)
     threading.Thread(target=sampler.scout, name="scout", daemon=True).start()
+    serve(link, sampler)
+    os._exit(0)  # a reader in a hanging read can't be waited for
+
+
+def serve(link: socket.socket, sampler: Sampler) -> None:
+    """Until the agent ends."""
     poll = select.poll()
     poll.register(link, select.POLLIN | select.POLLHUP)
-    stuck: dict[str, int] = {}
-    while not poll.poll(LOOK_EVERY_MS):  # the agent says nothing more: readable means it has ended
-        sampler.tell_stuck_readers(stuck)
-    os._exit(0)  # a reader in a hanging read can't be waited for
+    alive_at_ns = 0
+    while True:
+        if poll.poll(LOOK_EVERY_MS):
+            request = receive_request(link)
+            if not isinstance(request, WatchClosely):
+                return
+            sampler.watch_closely(request)
+        sampler.tell_stuck_readers()
+        if time.monotonic_ns() >= alive_at_ns:
+            sampler.tell(Alive())
+            alive_at_ns = time.monotonic_ns() + ALIVE_EVERY_NS
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ counters go on counting.
 """
 
 import socket
+from typing import TypeAlias
 
 import msgspec
 
@@ -15,48 +16,66 @@ from flapd.sources.settings import PortsSettings, SamplingSettings
 LONGEST_MESSAGE_BYTES = 128 * 1024
 
 
-class Orders(msgspec.Struct, frozen=True):
-    """What the agent tells its sampler, once, first."""
+class LeftBehind(msgspec.Struct, frozen=True):
+    """A sampler that could not die, and the devices in whose reads it hangs."""
+
+    pid: int
+    started: str
+    devices: tuple[str, ...]
+
+
+class Orders(msgspec.Struct, frozen=True, tag="orders"):
+    """What the agent tells its sampler first."""
 
     sysfs: str
     ring: str
     boot: str
     sampling: SamplingSettings
     ports: PortsSettings
+    left_behind: tuple[LeftBehind, ...] = ()
 
+
+class WatchClosely(msgspec.Struct, frozen=True, tag="closely"):
+    """Ports whose witness can't be counted on: their state is read on every fast sweep."""
+
+    keys: frozenset[str]
+
+
+class Alive(msgspec.Struct, frozen=True, array_like=True, tag="alive"):
+    """Nothing to tell, but here."""
+
+
+Told: TypeAlias = Observation | Alive
 
 _encoder = msgspec.msgpack.Encoder()
-_orders_decoder = msgspec.msgpack.Decoder(Orders)
-_observation_decoder: msgspec.msgpack.Decoder[Observation] = msgspec.msgpack.Decoder(Observation)
+_request_decoder = msgspec.msgpack.Decoder(Orders | WatchClosely)
+_told_decoder: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
 
 
 def make_link() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def send_orders(link: socket.socket, orders: Orders) -> None:
-    link.sendall(_encoder.encode(orders))
+def send(link: socket.socket, message: Orders | WatchClosely) -> None:
+    link.sendall(_encoder.encode(message))
 
 
-def receive_orders(link: socket.socket) -> Orders:
-    return _orders_decoder.decode(link.recv(LONGEST_MESSAGE_BYTES))
-
-
-def send(link: socket.socket, observation: Observation) -> None:
-    """Waits until the agent has room."""
-    link.sendall(_encoder.encode(observation))
-
-
-def send_if_room(link: socket.socket, observation: Observation) -> bool:
-    """Never waits; False where the agent has no room now."""
+def send_if_room(link: socket.socket, message: Told | WatchClosely) -> bool:
+    """Never waits; False where the other has no room now, OSError once it has ended."""
     try:
-        link.send(_encoder.encode(observation), socket.MSG_DONTWAIT)
+        link.send(_encoder.encode(message), socket.MSG_DONTWAIT)
     except BlockingIOError:
         return False
     return True
 
 
-def receive(link: socket.socket) -> Observation | None:
-    """Waits for the next observation; None once the sampler has ended."""
+def receive_request(link: socket.socket) -> Orders | WatchClosely | None:
+    """Waits for what the agent wants; None once it has ended."""
     message = link.recv(LONGEST_MESSAGE_BYTES)
-    return _observation_decoder.decode(message) if message else None
+    return _request_decoder.decode(message) if message else None
+
+
+def receive(link: socket.socket) -> Told | None:
+    """Waits for what the sampler tells; None once it has ended, TimeoutError by the socket's."""
+    message = link.recv(LONGEST_MESSAGE_BYTES)
+    return _told_decoder.decode(message) if message else None

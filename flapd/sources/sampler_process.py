@@ -1,12 +1,12 @@
 """The agent's side of its sampler: starts it, listens, starts it again when it ends."""
 
-import os
-import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -14,13 +14,25 @@ import structlog
 
 from flapd.model.observation import Observation, ReaderStuck
 from flapd.model.times import SECOND_NS
-from flapd.sources.files import read_text
-from flapd.sources.sampler_link import Orders, make_link, receive, send_orders
+from flapd.sources.processes import kill, start_time
+from flapd.sources.sampler_link import (
+    Alive,
+    LeftBehind,
+    Orders,
+    WatchClosely,
+    make_link,
+    receive,
+    send,
+    send_if_room,
+)
 
 SHORTEST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 10.0
 WELL_AFTER_SECONDS = 10.0
 """A sampler that lived this long is started again without a growing pause."""
+SILENT_SECONDS = 5.0
+"""It says every second that it is here; one that does not, for this long, hangs."""
+STARTS_WITHIN_SECONDS = 30.0
 END_WITHIN_SECONDS = 0.5
 
 _log = structlog.get_logger("flapd.sampler")
@@ -30,7 +42,6 @@ class SamplerHealth(msgspec.Struct):
     """What happened to the sampler since the agent started."""
 
     restarts: int = 0
-    running: bool = False
 
 
 class SamplerProcess:
@@ -40,14 +51,18 @@ class SamplerProcess:
         self.health = SamplerHealth()
         self._orders = orders
         self._put = put
+        self._closely: frozenset[str] = frozenset()
+        self._stuck: dict[str, ReaderStuck] = {}
+        self._left_behind: list[LeftBehind] = []
+        self._record = Path(orders.ring) / "sampler.json"
         self._stopping = threading.Event()
-        self._child: subprocess.Popen[bytes] | None = None
         self._replaced = False
-        self._pid_file = Path(orders.ring) / "sampler.pid"
+        self._child: subprocess.Popen[bytes] | None = None
+        self._link: socket.socket | None = None
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
     def start(self) -> None:
-        end_leftover(self._pid_file)
+        self._end_leftover()
         self._thread.start()
 
     def use(self, orders: Orders) -> None:
@@ -55,14 +70,20 @@ class SamplerProcess:
         if orders != self._orders:
             self._orders = orders
             self._replaced = True
-            if self._child is not None:
-                _end(self._child)
+            self._end_child()
+
+    def watch_closely(self, keys: frozenset[str]) -> None:
+        """Has the state of these ports read on every fast sweep."""
+        link = self._link
+        if keys != self._closely and link is not None:
+            with suppress(OSError):  # no room or no sampler now: there is a next time
+                send_if_room(link, WatchClosely(keys))
+                self._closely = keys
 
     def stop(self) -> None:
         """Ends the sampler; one that cannot die is left behind."""
         self._stopping.set()
-        if self._child is not None:
-            _end(self._child)
+        self._end_child()
 
     def _run(self) -> None:
         pause_seconds = SHORTEST_PAUSE_SECONDS
@@ -72,10 +93,7 @@ class SamplerProcess:
                 self._live_once()
             except Exception:  # noqa: BLE001 - the one broad handler: a supervisor's
                 _log.exception("sampler_failed")
-            self.health.running = False
-            if self._stopping.is_set():
-                return
-            if self._replaced:
+            if self._replaced or self._stopping.is_set():
                 self._replaced = False
                 continue
             self.health.restarts += 1
@@ -85,71 +103,108 @@ class SamplerProcess:
             self._stopping.wait(pause_seconds)
             pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
 
-    def _write_pid(self, pid: int) -> None:
-        """By rename, so that it is never found half written."""
-        draft = self._pid_file.with_suffix(".draft")
-        draft.write_text(f"{pid} {_start_time(pid)}")
-        draft.replace(self._pid_file)
-
     def _live_once(self) -> None:
         ours, theirs = make_link()
         with ours, theirs:
-            self._child = subprocess.Popen(
+            child = subprocess.Popen(
                 [sys.executable, "-m", "flapd.sources.sampler", "--link", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )
             theirs.close()
-            self._write_pid(self._child.pid)
+            self._child, self._link = child, ours
             try:
-                send_orders(ours, self._orders)
-                self.health.running = True
-                while (observation := receive(ours)) is not None:
-                    self._put(observation)
-                    if isinstance(observation, ReaderStuck):
-                        _log_reader(observation)
-            except ConnectionError:
-                pass  # it ended while something was on its way
+                self._note(child.pid)
+                send(ours, msgspec.structs.replace(self._orders, left_behind=self._still_there()))
+                send(ours, WatchClosely(self._closely))
+                self._listen(ours)
             finally:
-                _end(self._child)
+                self._link = None
+                self._bury(child)
 
-
-def end_leftover(pid_file: Path) -> None:
-    """Ends a sampler of an agent that was killed: two must not write one ring."""
-    pid, _, started = (read_text(pid_file) or "").partition(" ")
-    if pid.isdigit() and started and _start_time(int(pid)) == started:
-        _log.warning("leftover_sampler", pid=int(pid))
+    def _listen(self, link: socket.socket) -> None:
+        """Until the sampler ends, is ended, or says nothing for too long."""
+        link.settimeout(STARTS_WITHIN_SECONDS)
         try:
-            os.kill(int(pid), signal.SIGKILL)
-        except ProcessLookupError:
+            while (told := receive(link)) is not None:
+                link.settimeout(SILENT_SECONDS)
+                if isinstance(told, ReaderStuck):
+                    self._reader_stuck(told)
+                if not isinstance(told, Alive):
+                    self._put(told)
+        except TimeoutError:
+            _log.error("sampler_hangs", silent_seconds=link.gettimeout())
+        except ConnectionError:
+            pass  # it ended while something was on its way
+
+    def _reader_stuck(self, stuck: ReaderStuck) -> None:
+        if stuck.since_ns is None:
+            self._stuck.pop(stuck.device, None)
+            _log.info("reader_came_back", device=stuck.device)
+        else:
+            self._stuck[stuck.device] = stuck
+            waited_seconds = round((stuck.monotonic_ns - stuck.since_ns) / SECOND_NS, 1)
+            _log.warning("reader_stuck", device=stuck.device, waited_seconds=waited_seconds)
+        if self._child is not None:
+            self._note(self._child.pid)
+
+    def _bury(self, child: "subprocess.Popen[bytes]") -> None:
+        """Its hanging devices are left out by the next one until it is really gone."""
+        child.kill()
+        try:
+            child.wait(END_WITHIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._leave_behind(child.pid, tuple(self._stuck))
+        else:
+            now_ns = time.monotonic_ns()
+            for device in self._stuck:
+                self._put(ReaderStuck(device, None, now_ns))
+        self._stuck = {}
+
+    def _leave_behind(self, pid: int, devices: tuple[str, ...]) -> None:
+        _log.warning("sampler_left_behind", pid=pid, devices=devices)
+        started = start_time(pid)
+        if started is not None:
+            self._left_behind.append(LeftBehind(pid, started, devices))
+
+    def _still_there(self) -> tuple[LeftBehind, ...]:
+        self._left_behind = [old for old in self._left_behind if start_time(old.pid) == old.started]
+        return tuple(self._left_behind)
+
+    def _end_child(self) -> None:
+        """Its end of the link stays open for as long as it cannot die: ours is closed."""
+        child, link = self._child, self._link
+        if child is not None:
+            child.kill()
+        if link is not None:
+            with suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)
+        if self._stopping.is_set():
+            self._thread.join(2 * END_WITHIN_SECONDS)
+
+    def _note(self, pid: int) -> None:
+        """Who reads, for an agent that comes after one that was killed; by rename, so whole."""
+        note = LeftBehind(pid, start_time(pid) or "", tuple(self._stuck))
+        draft = self._record.with_suffix(".draft")
+        try:
+            draft.write_bytes(msgspec.json.encode(note))
+            draft.replace(self._record)
+        except OSError as error:
+            _log.warning("sampler_not_noted", path=str(self._record), error=str(error))
+
+    def _end_leftover(self) -> None:
+        """Ends the sampler of an agent that was killed: two must not write one ring."""
+        try:
+            old = msgspec.json.decode(self._record.read_bytes(), type=LeftBehind)
+        except (OSError, msgspec.MsgspecError):
             return
+        if start_time(old.pid) != old.started:
+            return
+        _log.warning("leftover_sampler", pid=old.pid)
+        kill(old.pid)
         deadline = time.monotonic() + END_WITHIN_SECONDS
-        while _start_time(int(pid)) == started and time.monotonic() < deadline:
+        while start_time(old.pid) == old.started:
+            if time.monotonic() > deadline:
+                self._leave_behind(old.pid, old.devices)
+                return
             time.sleep(0.01)
-
-
-def _log_reader(stuck: ReaderStuck) -> None:
-    if stuck.since_ns is None:
-        _log.info("reader_came_back", device=stuck.device)
-    else:
-        waited_seconds = round((stuck.monotonic_ns - stuck.since_ns) / SECOND_NS, 1)
-        _log.warning("reader_stuck", device=stuck.device, waited_seconds=waited_seconds)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    child.kill()
-    try:
-        child.wait(END_WITHIN_SECONDS)
-    except subprocess.TimeoutExpired:
-        _log.warning("sampler_left_behind", pid=child.pid)
-
-
-def _start_time(pid: int) -> str | None:
-    """Start of a process in ticks since boot, which with its number names it (proc(5)).
-
-    The name in the second field may hold anything, hence from the last bracket on.
-    """
-    stat = read_text(Path(f"/proc/{pid}/stat"))
-    fields = stat.rpartition(")")[2].split() if stat else []
-    state_and_start = 20
-    return fields[19] if len(fields) >= state_and_start and fields[0] not in "ZX" else None

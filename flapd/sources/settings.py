@@ -25,7 +25,7 @@ class SamplingSettings(msgspec.Struct, frozen=True):
     rare_interval: Annotated[Duration, msgspec.Meta(extra={"at_least": "1s", "at_most": "1h"})] = (
         parse_duration("30s")
     )
-    keep: Annotated[Duration, msgspec.Meta(extra={"at_least": "10s", "at_most": "24h"})] = (
+    keep: Annotated[Duration, msgspec.Meta(extra={"at_least": "1m", "at_most": "24h"})] = (
         parse_duration("15m")
     )
 

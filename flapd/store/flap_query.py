@@ -18,7 +18,7 @@ import msgspec
 
 from flapd.model.errors import FlapdError
 from flapd.model.event import Cause, Kind, Layer, Outage, Seen, Status
-from flapd.store.flap_row import length_class, longest_ns
+from flapd.store.flap_row import end_unix_ns, length_class, longest_ns
 
 _LOWEST = -(2**63)
 _HIGHEST = 2**63 - 1
@@ -52,6 +52,21 @@ class FlapPage(msgspec.Struct, frozen=True):
 
     items: list[Outage]
     next: str | None
+
+
+def matches(query: FlapQuery, outage: Outage) -> bool:
+    """Whether an outage that is not in the history is one that was asked for."""
+    wanted = {name: getattr(query, name) for name in ("port", "guid", *_FACET_COLUMNS)}
+    return (
+        all(value is None or value == getattr(outage, name) for name, value in wanted.items())
+        and (query.since_unix_ns is None or end_unix_ns(outage) >= query.since_unix_ns)
+        and (query.until_unix_ns is None or outage.down.earliest_unix_ns <= query.until_unix_ns)
+        and (
+            query.min_down_ns is None
+            or outage.down_ns_max is None
+            or outage.down_ns_max >= query.min_down_ns
+        )
+    )
 
 
 class _Condition(msgspec.Struct):

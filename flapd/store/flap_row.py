@@ -15,18 +15,12 @@ def end_unix_ns(outage: Outage) -> int:
     may be of a later boot, and then it says nothing.
     """
     if outage.up is not None:
-        return outage.up.latest_unix_ns
+        # The wall clock may have been set back meanwhile: an end before its beginning is none.
+        return max(outage.up.latest_unix_ns, outage.down.latest_unix_ns)
     if outage.status == "lost":
         last_ns = max(outage.down.latest_ns, outage.recorded_ns)
         return last_ns + outage.down.wall_offset_ns
     return OPEN_END_UNIX_NS
-
-
-def down_ns_max(outage: Outage) -> int | None:
-    """Longest time it can have been down; None while that is not known."""
-    if outage.up is None:
-        return None
-    return outage.up.latest_ns - outage.down.earliest_ns
 
 
 def length_class(length_ns: int) -> int:
@@ -45,4 +39,4 @@ def class_of(outage: Outage) -> int:
     if end_ns == OPEN_END_UNIX_NS:
         return UNBOUNDED_CLASS
     wall_ns = end_ns - outage.down.earliest_unix_ns
-    return length_class(max(down_ns_max(outage) or 0, wall_ns))
+    return length_class(max(outage.down_ns_max or 0, wall_ns))

@@ -21,7 +21,7 @@ from flapd.store.database import (
     transaction,
 )
 from flapd.store.files import create_file, make_directory
-from flapd.store.flap_row import class_of, down_ns_max, end_unix_ns
+from flapd.store.flap_row import class_of, end_unix_ns
 from flapd.store.schema import migrate
 
 __all__ = ["History", "HistoryCorruptError", "HistoryError", "open_history"]
@@ -108,7 +108,7 @@ class History:
             outage.count,
             outage.down.earliest_unix_ns,
             end_unix_ns(outage),
-            down_ns_max(outage),
+            outage.down_ns_max,
             body,
         )
         self._connection.execute(_FLAP, row)

@@ -47,8 +47,8 @@ class HistoryReader:
         return None if row is None else msgspec.json.decode(row[0], type=Outage)
 
     def flaps_per_port(self, since_unix_ns: int) -> dict[str, int]:
-        """Port key -> downs in outages that began at or after `since_unix_ns`."""
-        question = "SELECT key, sum(count) FROM flaps WHERE down_unix_ns >= ? GROUP BY key"
+        """Port key -> outages that began at or after `since_unix_ns`."""
+        question = "SELECT key, count(*) FROM flaps WHERE down_unix_ns >= ? GROUP BY key"
         with self._connection() as connection:
             return dict(connection.execute(question, (since_unix_ns,)))
 

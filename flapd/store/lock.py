@@ -1,4 +1,4 @@
-"""The lock on a state directory: one agent at a time."""
+"""The lock on a directory: one agent at a time."""
 
 import fcntl
 import os
@@ -17,27 +17,27 @@ _LOOK_EVERY_SECONDS = 0.1
 _log = structlog.get_logger("flapd.lock")
 
 
-class StateLock:
+class DirectoryLock:
     """Held until closed, or until the process ends in whatever way."""
 
-    def __init__(self, directory: Path, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(self, directory: Path, setting: str, wait_seconds: float = WAIT_SECONDS) -> None:
         """Waits for the lock; FlapdError names who holds it, or why it cannot be had."""
         path = directory / "lock"
         try:
             make_directory(directory)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            self._wait(path, setting, time.monotonic() + wait_seconds)
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
         except OSError as error:
             raise FlapdError(
-                f"the state directory {directory} (paths.state) cannot be written: {error.strerror}"
+                f"{setting}: {directory} cannot be written: {error.strerror}"
             ) from error
-        self._wait(path, time.monotonic() + wait_seconds)
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
         os.close(self._fd)
 
-    def _wait(self, path: Path, deadline: float) -> None:
+    def _wait(self, path: Path, setting: str, deadline: float) -> None:
         told = False
         while True:
             try:
@@ -48,7 +48,7 @@ class StateLock:
                     os.close(self._fd)
                     raise FlapdError(
                         f"another agent (process {holder}) holds {path}: stop it, or give "
-                        "this one its own paths.state"
+                        f"this one its own {setting}"
                     ) from None
                 if not told:
                     _log.warning("waiting_for_lock", path=str(path), holder=holder)

@@ -6,6 +6,7 @@ it after its restart.
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -77,7 +78,8 @@ class Recorder:
     def stop(self) -> None:
         """Ends the recording; its file stays."""
         self.close()
-        self._request_path.unlink(missing_ok=True)
+        with suppress(OSError):  # a directory that became read-only must not end the agent
+            self._request_path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Closes the file, for an agent that ends and will go on."""

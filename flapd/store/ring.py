@@ -93,12 +93,21 @@ class RingWriter:
         path: Path,
         *,
         key: str,
+        counted_by: str,
         tier: str,
         columns: Sequence[str],
         rows: int,
         boot: str,
     ) -> None:
-        ring = Ring(path=path, key=key, tier=tier, boot=boot, columns=tuple(columns), capacity=rows)
+        ring = Ring(
+            path=path,
+            key=key,
+            counted_by=counted_by,
+            tier=tier,
+            boot=boot,
+            columns=tuple(columns),
+            capacity=rows,
+        )
         header = encode_header(ring)
         self._layout = RowLayout(ring.columns)
         self._rows = rows

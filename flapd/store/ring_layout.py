@@ -30,6 +30,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     """What a ring file says of itself."""
 
     key: str
+    counted_by: str
+    """Whose count the port's witness is."""
     tier: str
     boot: str
     columns: tuple[str, ...]

@@ -26,7 +26,7 @@ from flapd.core.fabric.view import PortView, Snapshot
 from flapd.model.event import Outage
 from flapd.model.times import SECOND_NS, Edge
 from tests.serve.parts import FakeAgent, port, serving, view
-from tests.store.outages import outage
+from tests.store.outages import outage, with_length
 
 WIDEST = 100
 
@@ -91,7 +91,7 @@ def recent(flap_id: str = "f1", **changes: Any) -> Outage:
     wall_ns = time.time_ns() - now_ns
     down = Edge(began_ns, began_ns + SECOND_NS // 10, wall_ns)
     up = Edge(began_ns + SECOND_NS // 2, began_ns + SECOND_NS // 10 * 7, wall_ns)
-    return replace(outage(flap_id), **{"down": down, "up": up, **changes})
+    return with_length(replace(outage(flap_id), **{"down": down, "up": up, **changes}))
 
 
 def test_flaps_are_a_table_that_fits(here: Here, capsys: pytest.CaptureFixture[str]) -> None:
@@ -303,6 +303,7 @@ def test_without_an_agent_ports_are_read_from_sysfs(
 ) -> None:
     files = here.directory / "sys/class/infiniband/mlx5_7/ports/1"
     (files / "counters").mkdir(parents=True)
+    (files.parent.parent / "node_guid").write_text("0002:c903:0000:0007\n")
     (files / "counters/link_downed").write_text("5\n")
     (files / "state").write_text("4: ACTIVE\n")
     (files / "phys_state").write_text("5: LinkUp\n")

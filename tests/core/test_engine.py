@@ -1,9 +1,10 @@
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flapd.core.engine import Engine, settings_in
+from flapd.core.engine import CheckpointError, Engine
 from flapd.core.fabric.settings import FlapSettings
 from flapd.model.duration import Duration
 from flapd.model.event import Event
@@ -13,8 +14,8 @@ from flapd.model.observation import (
     READ_WITNESS,
     ClockPair,
     Observation,
-    PortGone,
     PortSeen,
+    PortsPresent,
     ReaderStuck,
     Sample,
     Tick,
@@ -24,7 +25,7 @@ from flapd.model.port import Port
 MS = 1_000_000
 WITNESS = "counters/link_downed"
 PORTS = [
-    Port(f"guid-{number}/1", f"mlx5_{number}", 1, "InfiniBand", witness=WITNESS)
+    Port(f"guid-{number}/1", f"mlx5_{number}", 1, "InfiniBand", witnesses=(WITNESS,))
     for number in range(2)
 ]
 SETTINGS = FlapSettings(drop_after=Duration(500 * MS))
@@ -52,7 +53,7 @@ def _observation(draw: st.DrawFn, kind: str, port: Port, now_ns: int) -> Observa
     if kind == "tick":
         return Tick(now_ns)
     if kind == "gone":
-        return PortGone(port.key, now_ns)
+        return PortsPresent(tuple(other.key for other in PORTS if other != port), (), now_ns)
     if kind == "seen":
         return PortSeen(port, now_ns)
     if kind == "clock":
@@ -94,8 +95,7 @@ def test_a_restart_at_any_moment_changes_no_event(
     first = Engine("node7", SETTINGS)
     events = run(first, observations[:cut])
     checkpoint = first.checkpoint()
-    second = Engine("node7", settings_in(checkpoint))
-    second.restore(checkpoint)
+    second = Engine.of_recording("node7", checkpoint)
     events += run(second, observations[cut:])
 
     assert events == unbroken
@@ -131,13 +131,39 @@ def test_totals_agree_with_the_events(observations: list[Observation]) -> None:
     assert sum(total.down_ns for total in totals) == snapshot.down_histogram.sum_ns
 
 
-def test_a_checkpoint_of_some_ports_leaves_the_others_as_they_were() -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [{"fabric": b"garbage"}, {"version": b"0"}, {"fabric": b""}, {"version": b""}],
+)
+def test_a_checkpoint_of_another_version_or_damaged_is_told(damage: dict[str, bytes]) -> None:
+    checkpoint = {**Engine("node7", SETTINGS).checkpoint(), **damage}
+
+    with pytest.raises(CheckpointError):
+        Engine("node7", SETTINGS, checkpoint)
+
+
+def test_a_port_that_nobody_reads_any_more_is_not_shown_as_up() -> None:
+    engine = Engine("node7", SETTINGS, stale_after_ns=3_000 * MS)
+    run(engine, [ClockPair(0, 0, "boot1"), PortSeen(PORTS[0], 0)])
+    reads = READ_WITNESS | READ_STATE | READ_FIRST
+    engine.step(Sample(PORTS[0].key, 1, 2, reads, {WITNESS: 0, "state": 4, "phys_state": 5}))
+
+    engine.step(Tick(3_000 * MS))
+    assert engine.snapshot().ports[0].up is True
+    engine.step(Tick(3_001 * MS))
+
+    view = engine.snapshot().ports[0]
+    assert (view.up, view.readable) == (None, False)
+
+
+def test_ports_that_are_gone_are_told_and_those_of_a_blind_device_are_not() -> None:
     engine = Engine("node7", SETTINGS)
     run(engine, [ClockPair(0, 0, "boot1"), *(PortSeen(port, 0) for port in PORTS)])
 
-    parts = engine.checkpoint({PORTS[1].key})
+    engine.step(PortsPresent((), ("mlx5_1",), 10))
 
-    assert [part for part in parts if part.startswith("port ")] == [f"port {PORTS[1].key}"]
+    assert [view.present for view in engine.snapshot().ports] == [False, True]
+    assert engine.snapshot().is_scouted
 
 
 def test_a_stuck_reader_makes_its_ports_unreadable_and_no_others() -> None:

@@ -70,7 +70,7 @@ def port(**changes: Any) -> Port:
         "pci": "0000:3b:00.0",
         "driver": "mlx5_core",
         "netdev": "ib0",
-        "witness": "counters/link_downed",
+        "witnesses": ("counters/link_downed",),
     }
     return Port(**{**fields, **changes})
 
@@ -93,6 +93,7 @@ def view(a_port: Port | None = None, **changes: Any) -> PortView:
         "errors": {"counters/port_rcv_errors": "EINVAL"},
         "witness_value": 3,
         "witness_status": "live",
+        "witness_resets": 0,
         "saturated": (),
         "readable": True,
         "last_read_ns": time.monotonic_ns() - SECOND_NS,

@@ -40,7 +40,8 @@ def infiniband() -> PortView:
         down_since=DOWN,
         last_down=DOWN,
         last_down_ns=SECOND_NS // 2,
-        totals=LinkTotals({"link": 7, "subnet": 1, "unknown": 0}, 6, 1, 300 * SECOND_NS, 2),
+        totals=LinkTotals({"link": 7, "subnet": 1, "unknown": 0}, 6, 1, 300 * SECOND_NS),
+        witness_resets=2,
     )
 
 

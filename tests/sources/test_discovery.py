@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from flapd.model.port import Port
-from flapd.sources.discovery import ports_of
+from flapd.sources.discovery import devices_of, ports_of_device
 from flapd.sources.plan import plan_of, remembered
 from flapd.sources.settings import PortsSettings
 from simulators.fabric.plain import written
@@ -13,7 +13,11 @@ from tests.trees import lay_out_capture
 
 
 def found(sysfs: Path, **settings: tuple[str, ...]) -> list[Port]:
-    return list(ports_of(sysfs, PortsSettings(**settings)))
+    return [
+        port
+        for device in devices_of(sysfs)
+        for port in ports_of_device(sysfs, device, PortsSettings(**settings))
+    ]
 
 
 @pytest.fixture
@@ -33,7 +37,7 @@ def test_a_soft_roce_port_of_a_real_kernel_is_counted_by_its_netdev(rxe: Path) -
         link_layer="Ethernet",
         guid="5054:00ff:fe00:0001",
         netdev="eth0",
-        witness="net/carrier_down_count",
+        witnesses=("net/carrier_down_count",),
     )
 
 

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from flapd.core.fabric.catalogue import Tier
 from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
-    READ_RARE,
-    READ_SLOW,
     READ_STATE,
     READ_WITNESS,
+    Sample,
 )
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
@@ -45,6 +45,9 @@ class Bench:
         self.now_ns += 1_000_000
         return self.now_ns
 
+    def sweep(self, tier: Tier, *, closely: bool = False) -> Sample:
+        return self.reader.sample(self.reader.sweep(tier, closely=closely))
+
     def write(self, name: str, content: str) -> None:
         """In place, as the kernel does it: kept descriptors see it."""
         (self.directory / name).write_text(content)
@@ -52,16 +55,16 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    port = Port("guid/1", "mlx5_0", 1, "InfiniBand", witness="counters/link_downed")
+    port = Port("guid/1", "mlx5_0", 1, "InfiniBand", witnesses=("counters/link_downed",))
     return Bench(tmp_path, port, IB_FILES)
 
 
 def test_the_first_sweeps_tell_everything_with_their_stamps(bench: Bench) -> None:
-    fast = bench.reader.sweep("fast")
+    fast = bench.sweep("fast")
     bench.reader.sent()
-    slow = bench.reader.sweep("slow")
+    slow = bench.sweep("slow")
     bench.reader.sent()
-    rare = bench.reader.sweep("rare")
+    rare = bench.sweep("rare")
 
     assert (fast.before_ns, fast.after_ns) == (1_000_000, 2_000_000)
     assert fast.reads == READ_WITNESS | READ_STATE | READ_FIRST
@@ -71,9 +74,9 @@ def test_the_first_sweeps_tell_everything_with_their_stamps(bench: Bench) -> Non
         "state": 4,
         "phys_state": 5,
     }
-    assert slow.reads == READ_SLOW | READ_STATE
+    assert slow.reads == READ_STATE
     assert slow.values == {"counters/symbol_error": 2, "hw_counters/packet_seq_err": 5}
-    assert rare.reads == READ_RARE
+    assert rare.reads == 0
     assert rare.values == {
         "rate_mbps": 400_000,
         "width_lanes": 4,
@@ -84,7 +87,7 @@ def test_the_first_sweeps_tell_everything_with_their_stamps(bench: Bench) -> Non
 def settle(bench: Bench) -> None:
     """Everything told, and long enough ago that the state is not read closely."""
     for tier in ("fast", "slow", "rare"):
-        bench.reader.sweep(tier)
+        bench.sweep(tier)
         bench.reader.sent()
     bench.now_ns += 61 * SECOND_NS
 
@@ -92,7 +95,7 @@ def settle(bench: Bench) -> None:
 def test_what_did_not_change_is_not_told_again(bench: Bench) -> None:
     settle(bench)
 
-    quiet = bench.reader.sweep("fast")
+    quiet = bench.sweep("fast")
 
     assert (quiet.values, quiet.errors, quiet.reads) == ({}, {}, READ_WITNESS)
 
@@ -104,9 +107,9 @@ def test_a_moved_witness_has_the_state_read_in_the_same_sweep_and_closely_after(
     bench.write("counters/link_downed", "18\n")
     bench.write("state", "1: DOWN\n")
 
-    moved = bench.reader.sweep("fast")
+    moved = bench.sweep("fast")
     bench.reader.sent()
-    following = bench.reader.sweep("fast")
+    following = bench.sweep("fast")
 
     assert moved.values == {"counters/link_downed": 18, "state": 1}
     assert following.reads & READ_STATE
@@ -127,12 +130,43 @@ def test_a_port_that_stays_down_has_its_state_read_once_a_second(bench: Bench) -
 def test_what_could_not_be_sent_is_told_with_the_next_sample(bench: Bench) -> None:
     settle(bench)
     bench.write("counters/link_downed", "18\n")
-    bench.reader.sweep("fast")
+    bench.sweep("fast")
     bench.write("counters/port_xmit_data", "2000\n")
 
-    retold = bench.reader.sweep("fast")
+    retold = bench.sweep("fast")
 
     assert retold.values == {"counters/link_downed": 18, "counters/port_xmit_data": 2000}
+
+
+def test_sweeps_that_could_not_be_sent_are_spanned_by_the_sample_that_stands_for_them(
+    bench: Bench,
+) -> None:
+    """A down between the first of them and the next sample must not lie before its interval."""
+    settle(bench)
+    bench.write("counters/link_downed", "18\n")
+    unsent = bench.sweep("fast")
+    slow = bench.sweep("slow")
+    bench.reader.sent()
+
+    assert slow.before_ns == unsent.before_ns < slow.after_ns
+    assert slow.reads == READ_WITNESS | READ_STATE
+    assert slow.values == {"counters/link_downed": 18}
+    assert bench.sweep("slow").before_ns > slow.after_ns
+
+
+def test_a_port_to_be_watched_closely_has_its_state_read_on_every_sweep(bench: Bench) -> None:
+    settle(bench)
+
+    assert bench.sweep("fast", closely=True).reads & READ_STATE
+
+
+def test_a_counter_wider_than_it_can_be_is_not_believed(bench: Bench) -> None:
+    settle(bench)
+    bench.write("counters/link_downed", "9223372036854775813\n")
+
+    assert bench.sweep("fast").errors == {
+        "counters/link_downed": "more than 8 bits: '9223372036854775813\\n'"
+    }
 
 
 def test_a_counter_that_cannot_be_read_says_why_and_its_value_is_gone(bench: Bench) -> None:
@@ -141,7 +175,7 @@ def test_a_counter_that_cannot_be_read_says_why_and_its_value_is_gone(bench: Ben
     (bench.directory / "counters/symbol_error").unlink()
     bench.reader.close()
 
-    failed = bench.reader.sweep("slow")
+    failed = bench.sweep("slow")
 
     assert failed.errors == {
         "counters/symbol_error": "ENOENT",
@@ -153,18 +187,18 @@ def test_a_counter_that_cannot_be_read_says_why_and_its_value_is_gone(bench: Ben
 def test_a_counter_that_can_be_read_again_is_told_again(bench: Bench) -> None:
     settle(bench)
     bench.write("counters/symbol_error", "broken\n")
-    bench.reader.sweep("slow")
+    bench.sweep("slow")
     bench.reader.sent()
     bench.write("counters/symbol_error", "2\n")
 
-    assert bench.reader.sweep("slow").values == {"counters/symbol_error": 2}
+    assert bench.sweep("slow").values == {"counters/symbol_error": 2}
 
 
 def test_an_unreadable_witness_is_not_a_reading_of_it(bench: Bench) -> None:
     settle(bench)
     bench.write("counters/link_downed", "\n")
 
-    assert not bench.reader.sweep("fast").reads & READ_WITNESS
+    assert not bench.sweep("fast").reads & READ_WITNESS
 
 
 @pytest.fixture
@@ -175,7 +209,7 @@ def ethernet(tmp_path: Path) -> Bench:
         1,
         "Ethernet",
         netdev="eth2",
-        witness="net/carrier_down_count",
+        witnesses=("net/carrier_down_count",),
     )
     lay_out(
         tmp_path / "class/net/eth2",
@@ -185,7 +219,7 @@ def ethernet(tmp_path: Path) -> Bench:
 
 
 def test_the_carrier_is_read_with_its_counts_at_first_and_then_rarely(ethernet: Bench) -> None:
-    first = ethernet.reader.sweep("fast")
+    first = ethernet.sweep("fast")
     ethernet.reader.sent()
 
     assert first.reads == READ_WITNESS | READ_CARRIER | READ_FIRST
@@ -194,14 +228,14 @@ def test_the_carrier_is_read_with_its_counts_at_first_and_then_rarely(ethernet: 
         "net/carrier_up_count": 4,
         "net/carrier": 1,
     }
-    assert ethernet.reader.sweep("fast").reads == READ_WITNESS
-    assert ethernet.reader.sweep("rare").reads & READ_CARRIER
+    assert ethernet.sweep("fast").reads == READ_WITNESS
+    assert ethernet.sweep("rare").reads & READ_CARRIER
 
 
 def test_a_carrier_without_a_consistent_reading_claims_nothing(ethernet: Bench) -> None:
     (ethernet.netdev / "carrier").write_text("\n")
 
-    first = ethernet.reader.sweep("fast")
+    first = ethernet.sweep("fast")
 
     assert not first.reads & READ_CARRIER
     assert first.errors == {"net/carrier": "not a number: '\\n'"}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from flapd.model.event import Outage
 from flapd.model.times import SECOND_NS, Edge
@@ -15,6 +16,7 @@ def outage(flap_id: str = "a", revision: int = 1, **changes: Any) -> Outage:
     down = changes.pop("down", 10)
     up = changes.pop("up", 12)
     fields: dict[str, Any] = {
+        "node": "node17",
         "key": "0x1/1",
         "port": "mlx5_0/1",
         "guid": "0x1",
@@ -31,7 +33,18 @@ def outage(flap_id: str = "a", revision: int = 1, **changes: Any) -> Outage:
         "evidence": ("link_downed",),
         "recorded_ns": 0,
     }
-    return Outage(id=flap_id, revision=revision, **{**fields, **changes})
+    return with_length(Outage(id=flap_id, revision=revision, **{**fields, **changes}))
+
+
+def with_length(outage: Outage) -> Outage:
+    """Its length by its edges."""
+    if outage.up is None:
+        return replace(outage, down_ns_min=None, down_ns_max=None)
+    return replace(
+        outage,
+        down_ns_min=max(0, outage.up.earliest_ns - outage.down.latest_ns),
+        down_ns_max=outage.up.latest_ns - outage.down.earliest_ns,
+    )
 
 
 def edge(second: float) -> Edge:

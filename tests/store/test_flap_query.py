@@ -47,18 +47,16 @@ def all_pages(reader: HistoryReader, query: FlapQuery) -> list[Outage]:
 def is_wanted(flap: Outage, query: FlapQuery) -> bool:
     """The filters, said a second time and as plainly as can be."""
     if flap.up is not None:
-        end = flap.up.latest_unix_ns
+        end = max(flap.up.latest_unix_ns, flap.down.latest_unix_ns)
     elif flap.status == "lost":
         end = max(flap.down.latest_ns, flap.recorded_ns) + flap.down.wall_offset_ns
     else:
         end = 2**63
-    longest = flap.down_seconds_max
+    longest = flap.down_ns_max
     return (
         (query.since_unix_ns is None or end >= query.since_unix_ns)
         and (query.until_unix_ns is None or flap.down.earliest_unix_ns <= query.until_unix_ns)
-        and (
-            query.min_down_ns is None or longest is None or longest * SECOND_NS >= query.min_down_ns
-        )
+        and (query.min_down_ns is None or longest is None or longest >= query.min_down_ns)
         and all(
             getattr(query, name) in (None, getattr(flap, name))
             for name in ("port", "guid", "kind", "status", "cause", "layer", "seen")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from flapd.model.observation import (
     ClockPair,
     Observation,
-    PortGone,
     PortSeen,
+    PortsPresent,
     ReaderStuck,
     Sample,
     Tick,
@@ -47,12 +47,12 @@ SAMPLES = st.builds(
     errors=st.dictionaries(TEXT, TEXT, max_size=2),
 )
 PORTS = st.builds(
-    Port, key=TEXT, device=TEXT, number=I64, link_layer=TEXT, witness=st.none() | TEXT
+    Port, key=TEXT, device=TEXT, number=I64, link_layer=TEXT, witnesses=st.tuples(TEXT)
 )
 OBSERVATIONS = st.one_of(
     SAMPLES,
     st.builds(Tick, I64),
-    st.builds(PortGone, TEXT, I64),
+    st.builds(PortsPresent, st.tuples(TEXT), st.tuples(), I64),
     st.builds(ReaderStuck, TEXT, st.none() | I64, I64),
     st.builds(ClockPair, I64, I64, TEXT),
     st.builds(PortSeen, PORTS, I64),

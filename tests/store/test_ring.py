@@ -30,7 +30,15 @@ COLUMNS = ("counters/link_downed", "counters/port_xmit_data", "state")
 def writer(
     path: Path, *, columns: tuple[str, ...] = COLUMNS, rows: int = 8, boot: str = "boot-1"
 ) -> RingWriter:
-    return RingWriter(path, key="0x1/1", tier="fast", columns=columns, rows=rows, boot=boot)
+    return RingWriter(
+        path,
+        key="0x1/1",
+        counted_by="counters/link_downed",
+        tier="fast",
+        columns=columns,
+        rows=rows,
+        boot=boot,
+    )
 
 
 def append_numbered(ring: RingWriter, first: int, last: int) -> None:
@@ -244,7 +252,13 @@ CHILD = """
 
     columns = [f"c{index}" for index in range(40)]
     ring = RingWriter(
-        Path(sys.argv[1]), key="k", tier="fast", columns=columns, rows=int(sys.argv[2]), boot="b"
+        Path(sys.argv[1]),
+        counted_by="counters/link_downed",
+        key="k",
+        tier="fast",
+        columns=columns,
+        rows=int(sys.argv[2]),
+        boot="b",
     )
     print("ready", flush=True)
     number = 0

@@ -126,7 +126,7 @@ class SimulatedNode:
             connection.close()
 
     def sampler_pid(self) -> int:
-        return int((self.directory / "ring/sampler.pid").read_text().split()[0])
+        return int(json.loads((self.directory / "ring/sampler.json").read_text())["pid"])
 
 
 @contextmanager

@@ -7,9 +7,12 @@ stop at all ones"); mlx5 Q counters are 32-bit registers that wrap
 (drivers/infiniband/hw/mlx5/counters.c).
 """
 
+from collections.abc import Collection
 from typing import Literal
 
 import msgspec
+
+from flapd.model.times import SECOND_NS
 
 Tier = Literal["fast", "slow", "rare"]
 Overflow = Literal["stops", "wraps"]
@@ -26,6 +29,8 @@ class Counter(msgspec.Struct, frozen=True):
     overflow: Overflow = "wraps"
     scale: int = 1
     klass: Class = "error"
+    lag_ns: int = 0
+    """How long it may take to count what the state already shows."""
 
     @property
     def stop(self) -> int | None:
@@ -38,7 +43,6 @@ PHYSICAL_STATE = "phys_state"
 RATE_MBPS = "rate_mbps"
 WIDTH_LANES = "width_lanes"
 LINK_DOWNED = "counters/link_downed"
-XMIT_DATA = "counters/port_xmit_data"
 CARRIER = "net/carrier"
 CARRIER_DOWNS = "net/carrier_down_count"
 CARRIER_UPS = "net/carrier_up_count"
@@ -47,6 +51,11 @@ ACTIVE_STATES = (4, 5)
 """IB_PORT_ACTIVE and IB_PORT_ACTIVE_DEFER (include/rdma/ib_verbs.h)."""
 PHYSICAL_LINK_UP = 5
 """IB_PORT_PHYS_STATE_LINK_UP (include/rdma/ib_verbs.h)."""
+
+REFRESHES_THE_REST = "hw_counters/rx_write_requests"
+"""mlx5 refreshes all hardware counters when this one is read, and keeps them for 10 ms; read in
+any other order each of them costs up to three commands of the firmware (core/sysfs.c:
+update_hw_stats, hw/mlx5/counters.c: mlx5_ib_get_hw_stats)."""
 
 _OCTETS = 4  # port_*_data count units of four octets
 
@@ -59,8 +68,11 @@ def _pma(
     *,
     scale: int = 1,
     klass: Class = "error",
+    lag_ns: int = 0,
 ) -> Counter:
-    return Counter(f"counters/{name}", metric, tier, bits, "stops", scale, klass)
+    """PMA counters stop; those of traffic have 64 bits and are taken to wrap, if ever."""
+    overflow: Overflow = "stops" if klass == "error" else "wraps"
+    return Counter(f"counters/{name}", metric, tier, bits, overflow, scale, klass, lag_ns)
 
 
 def _q(name: str, metric: str, klass: Class = "error", bits: int = 32) -> Counter:
@@ -68,7 +80,7 @@ def _q(name: str, metric: str, klass: Class = "error", bits: int = 32) -> Counte
 
 
 _COUNTERS = (
-    _pma("link_downed", "link_downed", 8, "fast"),
+    _pma("link_downed", "link_downed", 8, "fast", lag_ns=SECOND_NS),
     _pma("symbol_error", "symbol_error", 16, "slow"),
     _pma("link_error_recovery", "link_error_recovery", 8, "slow"),
     _pma("port_rcv_errors", "port_errors_received", 16),
@@ -101,7 +113,7 @@ _COUNTERS = (
     _q("implied_nak_seq_err", "implied_nak_seq_errors"),
     _q("out_of_sequence", "out_of_sequence_packets_received"),
     _q("duplicate_request", "duplicate_requests_packets"),
-    _q("rnr_nak_retry_err", "rnr_nak_retry_packets"),
+    _q("rnr_nak_retry_err", "rnr_nak_retry_packets_received"),
     _q("out_of_buffer", "out_of_buffer_drops"),
     _q("req_cqe_error", "req_cqes_errors"),
     _q("req_cqe_flush_error", "req_cqes_flush_errors"),
@@ -113,11 +125,11 @@ _COUNTERS = (
     _q("resp_cqe_flush_error", "resp_cqes_flush_errors"),
     _q("resp_local_length_error", "resp_local_length_errors"),
     _q("resp_remote_access_errors", "resp_remote_access_errors"),
-    _q("roce_adp_retrans", "roce_adp_retrans"),
-    _q("roce_adp_retrans_to", "roce_adp_retrans_to"),
-    _q("roce_slow_restart", "roce_slow_restart"),
+    _q("roce_adp_retrans", "roce_adp_retransmits"),
+    _q("roce_adp_retrans_to", "roce_adp_retransmits_timeout"),
+    _q("roce_slow_restart", "roce_slow_restart_used"),
     _q("roce_slow_restart_cnps", "roce_slow_restart_cnps"),
-    _q("roce_slow_restart_trans", "roce_slow_restart_trans"),
+    _q("roce_slow_restart_trans", "roce_slow_restart"),
     _q("rp_cnp_handled", "rp_cnp_packets_handled", "traffic", 64),
     _q("rp_cnp_ignored", "rp_cnp_ignored_packets_received", "error", 64),
     _q("np_cnp_sent", "np_cnp_packets_sent", "traffic", 64),
@@ -149,6 +161,27 @@ def stop_of(name: str) -> int | None:
     """The value at which a counter counts no further; None where it wraps or is unknown."""
     counter = CATALOGUE.get(name)
     return counter.stop if counter is not None else None
+
+
+def bits_of(name: str) -> int:
+    """Width of a counter; 64 where it is not known."""
+    counter = CATALOGUE.get(name)
+    return counter.bits if counter is not None else 64
+
+
+def lag_of(name: str) -> int:
+    """How long in ns a counter may take to count what the state already shows."""
+    counter = CATALOGUE.get(name)
+    return counter.lag_ns if counter is not None else 0
+
+
+def witnesses_among(link_layer: str, names: Collection[str]) -> tuple[str, ...]:
+    """Which of these files count every down of a port, the best first.
+
+    On Ethernet `link_downed` is none: whether firmware fills it there is not documented.
+    """
+    candidates = {"InfiniBand": (LINK_DOWNED,), "Ethernet": (CARRIER_DOWNS,)}
+    return tuple(name for name in candidates.get(link_layer, ()) if name in names)
 
 
 def rise_between(name: str, last: int, value: int) -> int | None:

@@ -1,10 +1,8 @@
 """The ledger: turns readings of one port into outages that balance with its witness.
 
-The rise of the witness between two readings is the number of physical downs in
-between, whether or not a state was seen down. A down seen in the state before the
-witness moved is a debt, which the next rise pays; unpaid after `WITNESS_LAG_NS` the
-witness is lying. A witness at its stop counts no further: then the state counts, and
-every outage says "at least".
+The rise of the witness between two readings is the number of physical downs in between,
+whether or not a state was seen down. A down known from the state alone is counted once
+the witness has paid it or never will.
 """
 
 from hashlib import blake2b
@@ -12,14 +10,11 @@ from hashlib import blake2b
 import msgspec
 from msgspec.structs import replace
 
-from flapd.core.fabric.catalogue import rise_between, stop_of
-from flapd.core.fabric.view import LinkTotals, WitnessStatus
+from flapd.core.fabric.view import LinkTotals
+from flapd.core.fabric.witness import Account, Debt, Witness, WitnessBook
 from flapd.model.event import Cause, Layer, Outage, Seen
 from flapd.model.port import Port
-from flapd.model.times import SECOND_NS, Edge
-
-WITNESS_LAG_NS = SECOND_NS
-"""How long a witness may take to count a down that the state already shows."""
+from flapd.model.times import Edge
 
 _CAUSE_OF_LAYER: dict[Layer | None, Cause] = {
     "physical": "link",
@@ -44,23 +39,19 @@ class LinkReading(msgspec.Struct, frozen=True):
 class Book(msgspec.Struct):
     """What the ledger keeps of one port between readings and over restarts."""
 
+    witness: WitnessBook = msgspec.field(default_factory=WitnessBook)
     before_ns: int = 0
     """Start of the last reading; one that began earlier tells nothing new."""
-    witness: int | None = None
-    witness_before_ns: int = 0
-    """Start of the last reading of the witness."""
-    witness_moved: bool = False
-    witness_lies: bool = False
-    debt_since_ns: int | None = None
-    """A down was seen in the state that the witness has not counted yet."""
     up: bool | None = None
     up_before_ns: int = 0
     """Start of the last reading that told `up`."""
     ever_up: bool = False
     named_up_to: int = -1
     """Highest witness value an outage was named after: no value names two."""
-    outage: Outage | None = None
-    """The open one."""
+    open: str | None = None
+    """Id of the outage that goes on."""
+    outages: dict[str, Outage] = msgspec.field(default_factory=dict)
+    """By id: the open one, and those whose downs are not all settled."""
     last_down: Edge | None = None
     last_down_ns: int | None = None
     totals: LinkTotals = msgspec.field(default_factory=LinkTotals)
@@ -72,164 +63,136 @@ class Ledger:
     def __init__(self, node: str, port: Port, book: Book, *, boot: str, drop_after_ns: int) -> None:
         self.port = port
         self.book = book
+        self.witness = Witness(port.witness, book.witness)
         self.boot = boot
         self.wall_offset_ns = 0
         self._node = node
         self._drop_after_ns = drop_after_ns
+        self._changed: set[str] = set()
 
     @property
     def quiet(self) -> bool:
         """Up, nothing open, nothing owed: a reading that brings nothing new only moves stamps."""
-        book = self.book
-        return book.up is True and book.outage is None and book.debt_since_ns is None
+        return self.book.up is True and not self.book.outages
 
     @property
-    def witness_status(self) -> WitnessStatus:
-        if self.port.witness is None:
-            return "none"
-        if self.book.witness_lies:
-            return "lying"
-        if self._at_its_stop():
-            return "saturated"
-        return "live" if self.book.witness_moved else "unproven"
+    def open_outage(self) -> Outage | None:
+        return self.book.outages[self.book.open] if self.book.open is not None else None
 
     def observe(self, reading: LinkReading) -> list[Outage]:
         """What this reading makes known: outages opened, revised or closed."""
-        book = self.book
-        if reading.before_ns < book.before_ns:
+        if reading.before_ns < self.book.before_ns:
             return []
-        told_before = book.outage
-        witness_before_ns = book.witness_before_ns
-        downs = self._new_downs(reading)
-        if book.outage is not None:
-            self._follow(book.outage, reading, downs)
-        elif downs:
-            self._open_by_witness(reading, downs, witness_before_ns)
-        elif reading.up is False and book.up is True:
+        account, witness_before_ns = Account(), self.book.witness.before_ns
+        shows_down = reading.up is False and self.book.up is True and self.book.open is None
+        if reading.witness is not None:
+            account = self.witness.read(reading.before_ns, reading.witness, shows_down=shows_down)
+        self._settle(account)
+        outage = self.open_outage
+        if outage is not None:
+            self._follow(outage, reading, account)
+        elif account.downs:
+            self._open_by_witness(reading, account, witness_before_ns)
+        elif shows_down:
             self._open_by_state(reading)
-        self._keep_stamps(reading)
-        return self._tell(told_before)
+        self.stamp(reading.before_ns, witness=False, up=reading.up)
+        return self._tell(reading.after_ns)
 
-    def quiet_reading(self, before_ns: int, *, witness: bool, state: bool) -> None:
-        """A reading of a quiet port in which nothing had changed."""
+    def stamp(self, before_ns: int, *, witness: bool, up: bool | None) -> None:
+        """Notes when a reading began, of what, and what it told of the state."""
         book = self.book
         if before_ns < book.before_ns:
             return
         book.before_ns = before_ns
         if witness:
-            book.witness_before_ns = before_ns
-        if state:
-            book.up_before_ns = before_ns
+            book.witness.before_ns = before_ns
+        if up is not None:
+            book.up, book.up_before_ns = up, before_ns
+            book.ever_up = book.ever_up or up
 
-    def tick(self, now_ns: int) -> list[Outage]:
-        """An outage that has become a drop says so while it is still open."""
-        outage = self.book.outage
-        if outage is None or outage.kind == "drop":
-            return []
-        if now_ns - outage.down.latest_ns < self._drop_after_ns:
-            return []
-        self.book.outage = replace(outage, kind="drop")
-        return self._tell(outage)
-
-    def lose_track(self) -> list[Outage]:
+    def lose_track(self, now_ns: int) -> list[Outage]:
         """The port is gone: what is read from now on does not continue what was read before.
 
         The stamp of the last reading stays, so that the ring does not tell it all again, and
         so do the names, since a port that comes back may count from 0.
         """
-        book = self.book
-        lost = book.outage
-        book.outage = book.witness = book.up = book.debt_since_ns = None
-        if lost is None:
-            return []
-        return [replace(lost, revision=lost.revision + 1, status="lost")]
+        self._settle(Account(unpaid=self.witness.forget()))
+        if self.open_outage is not None:
+            self._put(replace(self.open_outage, status="lost"))
+        self.book.open = self.book.up = None
+        return self._tell(now_ns)
 
     def begin_boot(self, boot: str) -> list[Outage]:
         """The machine started anew, and its monotonic clock with it."""
-        told = self.lose_track()
+        told = self.lose_track(self.book.before_ns)
         self.book.before_ns, self.book.named_up_to = 0, -1
         self.boot = boot
         return told
 
-    def _new_downs(self, reading: LinkReading) -> int:
-        """Downs the witness counted since it was last read, less one that was seen already."""
-        book, value = self.book, reading.witness
-        if value is None:
-            return 0
-        rise = 0 if book.witness is None else rise_between(self._witness, book.witness, value)
-        book.witness, book.witness_before_ns = value, reading.before_ns
-        if rise is None:
-            book.totals.resets += 1
-            self._settle_debt()
-            return 0
-        if rise > 0:
-            book.witness_moved = True
-            rise -= self._settle_debt()
-            book.totals.downs["link"] += rise
-        elif self._debt_is_overdue(reading.before_ns):
-            book.witness_lies = True
-            self._settle_debt()
-        return rise
+    def change_witness(self, port: Port) -> None:
+        """Another counter, or the same of another netdev, counts from now on."""
+        self._settle(Account(unpaid=self.witness.replace(port.witness)))
 
-    def _settle_debt(self) -> int:
-        """Counts the owed down, now that nothing more can be learned of it; how many that were."""
-        if self.book.debt_since_ns is None:
-            return 0
-        self.book.debt_since_ns = None
-        self.book.totals.downs["link"] += 1
-        return 1
+    def _settle(self, account: Account) -> None:
+        """Counts downs that are no longer in question."""
+        downs = self.book.totals.downs
+        downs["link"] += account.downs + len(account.paid)
+        for debt in account.paid:
+            self._put(replace(self.book.outages[debt.outage], layer="physical", cause="link"))
+        for debt in account.unpaid:
+            downs[_CAUSE_OF_LAYER[debt.layer]] += 1
 
-    def _debt_is_overdue(self, now_ns: int) -> bool:
-        since_ns = self.book.debt_since_ns
-        return since_ns is not None and now_ns - since_ns > WITNESS_LAG_NS
-
-    def _open_by_witness(self, reading: LinkReading, downs: int, earliest_ns: int) -> None:
+    def _open_by_witness(self, reading: LinkReading, account: Account, earliest_ns: int) -> None:
         """The witness counted downs since `earliest_ns`; the last of them may still go on."""
-        seen: Seen = "while_away" if reading.first else "unseen"
-        outage = self._opened(
+        unseen: Seen = "while_away" if reading.first else "unseen"
+        value = self.book.witness.value
+        outage = self._open(
             reading,
             earliest_ns,
-            count=downs,
-            seen="observed" if reading.up is False else seen,
-            named_after=self._value() - downs + 1,
-            evidence=("witness",),
+            evidence="witness",
+            count=account.downs,
+            at_least=account.at_least,
+            seen="observed" if reading.up is False else unseen,
+            named_after=None if value is None else value - account.downs + 1,
         )
-        self.book.outage = outage
         if reading.up:
             self._close(outage, reading, outage.down.earliest_ns)
 
     def _open_by_state(self, reading: LinkReading) -> None:
-        """The state went down and the witness has not counted it, or never will."""
-        cause = _CAUSE_OF_LAYER[reading.down_layer]
-        expected = self._next_value() if cause == "link" else None
-        self.book.outage = self._opened(
+        """The state went down: the witness owes it, or cannot tell."""
+        layer, can_count = reading.down_layer, self.witness.can_count
+        outage = self._open(
             reading,
             self.book.up_before_ns,
-            layer=reading.down_layer or "physical",
-            cause=cause,
-            named_after=expected,
-            evidence=("state",),
+            evidence="state",
+            layer=layer or "physical",
+            cause=_CAUSE_OF_LAYER[layer],
+            at_least=self.witness.at_its_stop,
+            named_after=self.witness.next_value if can_count and layer == "physical" else None,
         )
-        if expected is not None:
-            self.book.debt_since_ns = reading.after_ns
+        debt = Debt(outage.id, reading.after_ns, layer)
+        if can_count:
+            self.witness.owe(debt)
         else:
-            self.book.totals.downs[cause] += 1
+            self._settle(Account(unpaid=(debt,)))
 
-    def _opened(
+    def _open(
         self,
         reading: LinkReading,
         earliest_ns: int,
         *,
+        evidence: str,
+        at_least: bool,
         named_after: int | None,
-        evidence: tuple[str, ...],
         count: int = 1,
         seen: Seen = "observed",
         layer: Layer = "physical",
         cause: Cause = "link",
     ) -> Outage:
-        return Outage(
+        outage = Outage(
             id=self._name(reading, named_after, count),
             revision=0,
+            node=self._node,
             key=self.port.key,
             port=self.port.name,
             guid=self.port.guid,
@@ -242,63 +205,86 @@ class Ledger:
             down=Edge(earliest_ns, reading.after_ns, self.wall_offset_ns),
             up=None,
             count=count,
-            count_at_least=self._at_its_stop(),
-            evidence=evidence,
+            count_at_least=at_least,
+            evidence=(evidence,),
             recorded_ns=reading.after_ns,
         )
+        self.book.open = outage.id
+        self._put(outage)
+        return outage
 
-    def _follow(self, outage: Outage, reading: LinkReading, downs: int) -> None:
+    def _follow(self, outage: Outage, reading: LinkReading, account: Account) -> None:
+        """An outage goes on, may have had more downs in it, and may be over."""
         seen_down_before_ns = outage.down.earliest_ns
         if outage.seen == "observed" and self.book.up is False:
             seen_down_before_ns = self.book.up_before_ns
-        if downs:
+        if account.downs:
             outage = replace(
                 outage,
-                count=outage.count + downs,
-                count_at_least=self._at_its_stop(),
+                count=outage.count + account.downs,
+                count_at_least=outage.count_at_least or account.at_least,
                 layer="physical",
                 cause="link",
-                recorded_ns=reading.after_ns,
+                evidence=_with(outage.evidence, "witness"),
             )
-        if reading.up is False and outage.seen != "observed":
-            outage = replace(outage, seen="observed", recorded_ns=reading.after_ns)
-        self.book.outage = outage
-        if reading.up:
+            self._put(outage)
+        if reading.up is False:
+            self._see_down(outage, reading)
+        elif reading.up:
             self._close(outage, reading, seen_down_before_ns)
+
+    def _see_down(self, outage: Outage, reading: LinkReading) -> None:
+        if outage.seen != "observed":
+            evidence = _with(outage.evidence, "state")
+            outage = replace(outage, seen="observed", evidence=evidence)
+            self._put(outage)
+        if outage.kind == "flap" and self._is_drop(reading.before_ns - outage.down.latest_ns):
+            self._put(replace(outage, kind="drop"))
 
     def _close(self, outage: Outage, reading: LinkReading, earliest_ns: int) -> None:
         up = Edge(earliest_ns, reading.after_ns, self.wall_offset_ns)
         shortest_ns = max(0, up.earliest_ns - outage.down.latest_ns)
-        down_ns = (shortest_ns + up.latest_ns - outage.down.earliest_ns) // 2
-        is_drop = outage.kind == "drop" or shortest_ns >= self._drop_after_ns
-        book = self.book
-        book.outage = replace(
-            outage,
-            status="closed",
-            kind="drop" if is_drop else "flap",
-            up=up,
-            recorded_ns=reading.after_ns,
+        longest_ns = up.latest_ns - outage.down.earliest_ns
+        is_drop = self._is_drop(shortest_ns)
+        self._put(
+            replace(
+                outage,
+                status="closed",
+                kind="drop" if is_drop else "flap",
+                up=up,
+                down_ns_min=shortest_ns,
+                down_ns_max=longest_ns,
+            )
         )
-        book.last_down, book.last_down_ns = outage.down, down_ns
-        book.totals.down_ns += down_ns
+        book = self.book
+        book.open = None
+        book.last_down, book.last_down_ns = outage.down, (shortest_ns + longest_ns) // 2
+        book.totals.down_ns += book.last_down_ns
         book.totals.drops += is_drop
         book.totals.flaps += not is_drop
 
-    def _tell(self, told_before: Outage | None) -> list[Outage]:
-        """The outage as a new revision, where anything about it has changed."""
-        now = self.book.outage
-        if now is None or now is told_before:
-            return []
-        told = replace(now, revision=now.revision + 1)
-        self.book.outage = told if told.status == "open" else None
-        return [told]
+    def _is_drop(self, down_ns: int) -> bool:
+        """Only what is known to have lasted: time without a reading proves nothing."""
+        return down_ns >= self._drop_after_ns
 
-    def _keep_stamps(self, reading: LinkReading) -> None:
+    def _put(self, outage: Outage) -> None:
+        if self.book.outages.get(outage.id) != outage:
+            self.book.outages[outage.id] = outage
+            self._changed.add(outage.id)
+
+    def _tell(self, now_ns: int) -> list[Outage]:
+        """Each outage that changed, as a new revision; what is settled leaves the book."""
         book = self.book
-        book.before_ns = reading.before_ns
-        if reading.up is not None:
-            book.up, book.up_before_ns = reading.up, reading.before_ns
-            book.ever_up = book.ever_up or reading.up
+        told = []
+        for outage in list(book.outages.values()):
+            if outage.id in self._changed:
+                revised = replace(outage, revision=outage.revision + 1, recorded_ns=now_ns)
+                book.outages[outage.id] = revised
+                told.append(revised)
+        self._changed.clear()
+        unsettled = {debt.outage for debt in book.witness.debts} | {book.open}
+        book.outages = {key: outage for key, outage in book.outages.items() if key in unsettled}
+        return told
 
     def _name(self, reading: LinkReading, named_after: int | None, count: int) -> str:
         """The same for the same outage after a restart, on a hub, and with the history lost."""
@@ -309,20 +295,6 @@ class Ledger:
         name = f"{self._node}|{self.port.key}|{self.boot}|{mark}"
         return "flap-" + blake2b(name.encode(), digest_size=8).hexdigest()
 
-    @property
-    def _witness(self) -> str:
-        assert self.port.witness is not None
-        return self.port.witness
 
-    def _value(self) -> int:
-        assert self.book.witness is not None
-        return self.book.witness
-
-    def _next_value(self) -> int | None:
-        """What the witness will read after one more down; None where it won't count it."""
-        if self.book.witness is None or self.witness_status not in {"live", "unproven"}:
-            return None
-        return self.book.witness + 1
-
-    def _at_its_stop(self) -> bool:
-        return self.book.witness is not None and self.book.witness == stop_of(self._witness)
+def _with(evidence: tuple[str, ...], source: str) -> tuple[str, ...]:
+    return evidence if source in evidence else (*evidence, source)

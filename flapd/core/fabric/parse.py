@@ -8,7 +8,7 @@ show_pma_counter), net/core/net-sysfs.c. A value that is no such text raises
 import re
 from collections.abc import Callable
 
-from flapd.core.fabric.catalogue import PHYSICAL_STATE, RATE_MBPS, STATE, WIDTH_LANES
+from flapd.core.fabric.catalogue import PHYSICAL_STATE, RATE_MBPS, STATE, WIDTH_LANES, bits_of
 from flapd.model.errors import FlapdError
 
 _STATE = re.compile(rb"(\d{1,3}): [ -~]{1,40}\n?")
@@ -23,11 +23,13 @@ class UnreadableError(FlapdError):
     """The file was read and does not hold what it should."""
 
 
-def parse_number(raw: bytes) -> int:
-    """A decimal counter of at most 64 bits."""
+def parse_number(raw: bytes, bits: int = 64) -> int:
+    """A decimal counter of so many bits."""
     text = raw.strip()
-    if text.isdigit() and len(text) <= _U64_DIGITS and (value := int(text)) < 1 << 64:
-        return value
+    if text.isdigit() and len(text) <= _U64_DIGITS:
+        if (value := int(text)) < 1 << bits:
+            return value
+        raise UnreadableError(f"more than {bits} bits: {_shown(raw)}")
     if text == _NO_PMA:  # kernels before 4.20 print this instead of failing the read
         raise UnreadableError("no PMA")
     raise UnreadableError(f"not a number: {_shown(raw)}")
@@ -56,7 +58,8 @@ def parser_of(name: str) -> Callable[[bytes], dict[str, int]]:
         return parse_rate
     if name in {STATE, PHYSICAL_STATE}:
         return lambda raw: {name: parse_state(raw)}
-    return lambda raw: {name: parse_number(raw)}
+    bits = bits_of(name)
+    return lambda raw: {name: parse_number(raw, bits)}
 
 
 def value_names(name: str) -> tuple[str, ...]:

@@ -1,14 +1,16 @@
 """PortView and Snapshot: what may be shown of the ports, published after each commit."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
+from msgspec.structs import replace
 
+from flapd.model.event import Outage
 from flapd.model.port import Port
 from flapd.model.times import Edge
 
-WitnessStatus = Literal["live", "unproven", "saturated", "lying", "none"]
-WITNESS_STATUSES: tuple[WitnessStatus, ...] = ("live", "unproven", "saturated", "lying", "none")
+WitnessStatus = Literal["live", "unproven", "saturated", "lying", "unreadable", "none"]
+WITNESS_STATUSES: tuple[WitnessStatus, ...] = get_args(WitnessStatus)
 
 COUNTED_CAUSES = ("link", "subnet", "unknown")
 """Causes that go into totals: what a link or its subnet did, not what people or reboots did."""
@@ -24,8 +26,11 @@ class LinkTotals(msgspec.Struct):
     drops: int = 0
     down_ns: int = 0
     """Sum over closed outages of the middle of [shortest, longest] possible down time."""
-    resets: int = 0
-    """Times the witness was found lower than before."""
+
+    @property
+    def ended(self) -> int:
+        """Outages that ended by themselves."""
+        return self.flaps + self.drops
 
 
 class DownHistogram(msgspec.Struct):
@@ -50,10 +55,12 @@ class PortView(msgspec.Struct, frozen=True):
     """What cannot be read, and why."""
     witness_value: int | None
     witness_status: WitnessStatus
+    witness_resets: int
+    """Times it was found lower than before."""
     saturated: tuple[str, ...]
     """Counters that stand at their stop and count no further."""
     readable: bool
-    """The last reading of witness or state succeeded."""
+    """What tells of the link was read, and not long ago."""
     last_read_ns: int | None
     """Monotonic time at which the last reading of witness or state ended."""
     down_since: Edge | None
@@ -62,6 +69,18 @@ class PortView(msgspec.Struct, frozen=True):
     last_down_ns: int | None
     """Down time of the last closed outage (the middle of its interval)."""
     totals: LinkTotals
+
+
+def with_totals_of(durable: "Snapshot", now: "Snapshot") -> "Snapshot":
+    """What is known now, with the totals of what is on disk."""
+    totals = {view.port.key: view.totals for view in durable.ports}
+    return replace(
+        now,
+        ports=tuple(
+            replace(view, totals=totals.get(view.port.key, LinkTotals())) for view in now.ports
+        ),
+        down_histogram=durable.down_histogram,
+    )
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -74,3 +93,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     boot: str = ""
     wall_offset_ns: int | None = None
     """Unix time minus monotonic time; None before the first clock pair."""
+    is_scouted: bool = False
+    """Discovery has told which ports are there."""
+    undurable: tuple[Outage, ...] = ()
+    """Outages that the disk has not taken yet, as they stand; totals do not hold them."""

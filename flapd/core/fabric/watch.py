@@ -1,7 +1,5 @@
 """PortWatch: one port's samples merged into what stands now, and read for its link."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from flapd.core.fabric.catalogue import (
@@ -15,7 +13,7 @@ from flapd.core.fabric.catalogue import (
     stop_of,
 )
 from flapd.core.fabric.ledger import Book, Ledger, LinkReading
-from flapd.core.fabric.view import PortView
+from flapd.core.fabric.view import PortView, WitnessStatus
 from flapd.model.event import Layer, Outage
 from flapd.model.observation import READ_CARRIER, READ_STATE, READ_WITNESS, Sample
 from flapd.model.port import Port
@@ -39,59 +37,94 @@ class PortWatch:
         self.ledger = Ledger(node, record.port, record.book, boot=boot, drop_after_ns=drop_after_ns)
         self.present = False
         self.errors: dict[str, str] = {}
-        self.readable = False
         self.last_read_ns: int | None = None
+        self._fresh = False
+        """It was read, and not too long ago."""
 
     def seen(self, port: Port) -> None:
         """Discovery found the port, perhaps under another name or with another netdev."""
-        if port.witness != self.record.port.witness or port.netdev != self.record.port.netdev:
-            self.record.book.witness = None
-            self.record.carrier_on_difference = None
+        before = self.record.port
         self.record.port = self.ledger.port = port
         self.present = True
+        if port.counted_by != before.counted_by:
+            self.record.carrier_on_difference = None
+            self.ledger.change_witness(port)
 
-    def gone(self) -> list[Outage]:
-        self.present = False
-        self.readable = False
-        return self.ledger.lose_track()
+    def gone(self, now_ns: int) -> list[Outage]:
+        self.present = self._fresh = False
+        return self.ledger.lose_track(now_ns)
+
+    def not_read(self) -> None:
+        """Nobody can say now how it is."""
+        self._fresh = False
 
     def observe(self, sample: Sample) -> list[Outage]:
         """Takes one sample: what it makes known of outages."""
+        book = self.record.book
+        if sample.before_ns < book.before_ns:
+            return []  # of a reader that was replaced: it may hold older values
         reads = sample.reads
         if reads & (READ_WITNESS | READ_STATE):
-            self.readable = True
+            self._fresh = True
             self.last_read_ns = sample.after_ns
-        if not sample.values and not sample.errors and not sample.first and self.ledger.quiet:
-            self.ledger.quiet_reading(
+        if not sample.values and not sample.errors and self._is_quiet(sample):
+            tells_state = reads & (READ_WITNESS if self._told_by_carrier else READ_STATE)
+            self.ledger.stamp(
                 sample.before_ns,
                 witness=bool(reads & READ_WITNESS),
-                state=bool(reads & (READ_WITNESS if self._told_by_carrier else READ_STATE)),
+                up=True if tells_state else None,
             )
             return []
         self._merge(sample)
         return self.ledger.observe(self._link_reading(sample))
 
     def view(self) -> PortView:
-        record, ledger = self.record, self.ledger
-        book = record.book
+        record, book = self.record, self.record.book
+        outage = self.ledger.open_outage
+        witness_error = record.port.witness in self.errors
         return PortView(
             port=record.port,
             present=self.present,
-            up=book.up if self.readable else None,
+            up=book.up if self._fresh and not self._teller_is_unreadable else None,
             ever_up=book.ever_up,
             values=record.values,
             errors=self.errors,
-            witness_value=book.witness,
-            witness_status=ledger.witness_status,
+            witness_value=None if witness_error else book.witness.value,
+            witness_status=self.witness_status,
+            witness_resets=book.witness.resets,
             saturated=tuple(
                 name for name, value in record.values.items() if value == stop_of(name)
             ),
-            readable=self.readable,
+            readable=self._fresh and not self._teller_is_unreadable and not witness_error,
             last_read_ns=self.last_read_ns,
-            down_since=book.outage.down if book.outage is not None else None,
-            last_down=book.outage.down if book.outage is not None else book.last_down,
+            down_since=outage.down if outage is not None else None,
+            last_down=outage.down if outage is not None else book.last_down,
             last_down_ns=book.last_down_ns,
             totals=msgspec.structs.replace(book.totals, downs=dict(book.totals.downs)),
+        )
+
+    @property
+    def witness_status(self) -> WitnessStatus:
+        return (
+            "unreadable" if self.record.port.witness in self.errors else self.ledger.witness.status
+        )
+
+    @property
+    def _told_by_carrier(self) -> bool:
+        """The netdev's counts tell up and down exactly, without its lagging state."""
+        return self.record.carrier_on_difference is not None
+
+    @property
+    def _teller_is_unreadable(self) -> bool:
+        return (CARRIER_DOWNS if self._told_by_carrier else STATE) in self.errors
+
+    def _is_quiet(self, sample: Sample) -> bool:
+        record = self.record
+        witness = record.port.witness
+        return (
+            self.ledger.quiet
+            and not sample.first
+            and (witness is None or record.values.get(witness) == record.book.witness.value)
         )
 
     def _merge(self, sample: Sample) -> None:
@@ -99,36 +132,24 @@ class PortWatch:
         if sample.first:
             self.record.values = dict(sample.values)
             self.errors = dict(sample.errors)
-        elif sample.values or sample.errors:
-            self.record.values = {
-                name: value
-                for name, value in {**self.record.values, **sample.values}.items()
-                if name not in sample.errors
-            }
-            self.errors = {
-                name: error
-                for name, error in {**self.errors, **sample.errors}.items()
-                if name not in sample.values
-            }
-        if self._essential_is_unreadable(sample.errors):
-            self.readable = False
-
-    def _essential_is_unreadable(self, errors: Mapping[str, str]) -> bool:
-        return self.record.port.witness in errors or STATE in errors
-
-    @property
-    def _told_by_carrier(self) -> bool:
-        """The netdev's counts tell up and down exactly, without its lagging state."""
-        return self.record.carrier_on_difference is not None
+            return
+        values = {**self.record.values, **sample.values}
+        errors = {**self.errors, **sample.errors}
+        for name in sample.errors:
+            values.pop(name, None)
+        for name in sample.values:
+            errors.pop(name, None)
+        self.record.values, self.errors = values, errors
 
     def _link_reading(self, sample: Sample) -> LinkReading:
         values, port = self.record.values, self.record.port
-        has_witness = bool(sample.reads & READ_WITNESS) and port.witness is not None
-        witness = values.get(port.witness) if has_witness and port.witness else None
+        witness = None
+        if sample.reads & READ_WITNESS and port.witness is not None:
+            witness = values.get(port.witness)
         up: bool | None = None
-        layer: Layer | None = None
+        layer: Layer | None = "physical"
         if port.witness == CARRIER_DOWNS and witness is not None:
-            up, layer = self._carrier(sample, witness), "physical"
+            up = self._carrier(sample, witness)
         if up is None and not self._told_by_carrier and sample.reads & READ_STATE:
             up, layer = self._state()
         return LinkReading(sample.before_ns, sample.after_ns, witness, up, layer, sample.first)
@@ -136,11 +157,11 @@ class PortWatch:
     def _carrier(self, sample: Sample, downs: int) -> bool | None:
         """Carrier off adds a down and carrier on an up, so their difference tells which is last."""
         values, record = self.record.values, self.record
-        ups = values.get(CARRIER_UPS)
+        ups, carrier = values.get(CARRIER_UPS), values.get(CARRIER)
         if ups is None:
             return None
-        if sample.reads & READ_CARRIER:
-            record.carrier_on_difference = ups - downs + (0 if values[CARRIER] else 1)
+        if sample.reads & READ_CARRIER and carrier is not None:
+            record.carrier_on_difference = ups - downs + (0 if carrier else 1)
         if record.carrier_on_difference is None:
             return None
         return ups - downs >= record.carrier_on_difference

@@ -4,7 +4,6 @@ from flapd.core.fabric.watch import PortRecord, PortWatch
 from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
-    READ_SLOW,
     READ_STATE,
     READ_WITNESS,
     Sample,
@@ -14,8 +13,8 @@ from flapd.model.port import Port
 MS = 1_000_000
 DOWNS, UPS, CARRIER = "net/carrier_down_count", "net/carrier_up_count", "net/carrier"
 
-ROCE = Port("guid-b/1", "mlx5_1", 1, "Ethernet", netdev="eth2", witness=DOWNS)
-IB = Port("guid-a/1", "mlx5_0", 1, "InfiniBand", witness="counters/link_downed")
+ROCE = Port("guid-b/1", "mlx5_1", 1, "Ethernet", netdev="eth2", witnesses=(DOWNS,))
+IB = Port("guid-a/1", "mlx5_0", 1, "InfiniBand", witnesses=("counters/link_downed",))
 
 
 def watch_of(port: Port) -> PortWatch:
@@ -53,7 +52,7 @@ def test_a_lagging_state_does_not_contradict_the_carrier_counts() -> None:
     )
     watch.observe(sample(100, READ_WITNESS, net__carrier_down_count=4, net__carrier_up_count=4))
 
-    assert watch.observe(sample(300, READ_SLOW | READ_STATE, state=1, phys_state=3)) == []
+    assert watch.observe(sample(300, READ_STATE, state=1, phys_state=3)) == []
     assert watch.view().up is True
 
 
@@ -74,9 +73,9 @@ def test_without_a_readable_carrier_the_state_tells() -> None:
     watch.observe(
         sample(0, READ_WITNESS | READ_FIRST, net__carrier_down_count=3, net__carrier_up_count=3)
     )
-    watch.observe(sample(10, READ_SLOW | READ_STATE, state=4, phys_state=5))
+    watch.observe(sample(10, READ_STATE, state=4, phys_state=5))
 
-    (opened,) = watch.observe(sample(500, READ_SLOW | READ_STATE, state=1, phys_state=3))
+    (opened,) = watch.observe(sample(500, READ_STATE, state=1, phys_state=3))
 
     assert opened.evidence == ("state",)
 
@@ -94,7 +93,7 @@ def test_the_physical_state_tells_which_layer_is_down(
     )
     changed = {"state": 2} if physical is None else {"state": 2, "phys_state": physical}
 
-    (opened,) = watch.observe(sample(500, READ_SLOW | READ_STATE, **changed))
+    (opened,) = watch.observe(sample(500, READ_STATE, **changed))
 
     assert (opened.layer, opened.cause) == (layer, cause)
 
@@ -102,9 +101,7 @@ def test_the_physical_state_tells_which_layer_is_down(
 def test_what_cannot_be_read_is_named_and_has_no_value() -> None:
     watch = watch_of(IB)
     watch.observe(sample(0, READ_WITNESS | READ_FIRST, counters__link_downed=3, state=4))
-    watch.observe(
-        Sample("", 100 * MS, 101 * MS, READ_SLOW, {}, {"counters/symbol_error": "EINVAL"})
-    )
+    watch.observe(Sample("", 100 * MS, 101 * MS, 0, {}, {"counters/symbol_error": "EINVAL"}))
     assert watch.view().readable is True
 
     watch.observe(Sample("", 200 * MS, 201 * MS, 0, {}, {"counters/link_downed": "EIO"}))
@@ -133,7 +130,7 @@ def test_another_netdev_begins_a_new_count() -> None:
     watch.observe(
         sample(0, CARRIER_READ, net__carrier=1, net__carrier_down_count=3, net__carrier_up_count=3)
     )
-    watch.seen(Port("guid-b/1", "mlx5_1", 1, "Ethernet", netdev="eth5", witness=DOWNS))
+    watch.seen(Port("guid-b/1", "mlx5_1", 1, "Ethernet", netdev="eth5", witnesses=(DOWNS,)))
 
     told = watch.observe(
         sample(

@@ -1,0 +1,49 @@
+"""Claims: which device a port's identity belongs to, between the readers of all devices."""
+
+import threading
+from collections import Counter
+
+from msgspec.structs import replace
+
+from flapd.model.port import Port
+
+DISPUTED_ROUNDS = 3
+"""Names of devices may be swapped: the other lets go when it looks again. Longer than that,
+two devices really say the same of themselves (soft RoCE devices on VLANs of one netdev do)."""
+
+
+class Claims:
+    """Used from the threads of all readers."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders: dict[str, str] = {}
+        self._disputes: Counter[tuple[str, str]] = Counter()
+
+    def claim(self, device: str, port: Port) -> Port | None:
+        """The port under the identity that is its own; None while another device holds that."""
+        own = replace(port, key=f"{port.guid}@{port.pci or device}/{port.number}")
+        with self._lock:
+            if self._holders.get(own.key) == device:
+                return own
+            if self._holders.setdefault(port.key, device) == device:
+                del self._disputes[device, port.key]
+                return port
+            self._disputes[device, port.key] += 1
+            if self._disputes[device, port.key] < DISPUTED_ROUNDS:
+                return None
+            self._holders[own.key] = device
+            return own
+
+    def release(self, device: str, but: frozenset[str] = frozenset()) -> None:
+        """Lets go of what the device holds, except for some keys."""
+        with self._lock:
+            self._holders = {
+                key: holder
+                for key, holder in self._holders.items()
+                if holder != device or key in but
+            }
+
+    def keys(self) -> frozenset[str]:
+        with self._lock:
+            return frozenset(self._holders)
