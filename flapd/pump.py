@@ -21,7 +21,7 @@ from flapd.core.fabric.view import Snapshot, with_totals_of
 from flapd.model.event import Event
 from flapd.model.observation import ClockPair, Observation, PortSeen, PortsPresent, Tick
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
-from flapd.store.history import History, HistoryError
+from flapd.store.history import History, HistoryCorruptError, HistoryError
 from flapd.store.recorder import Recorder
 
 LONGEST_QUEUE = 10_000
@@ -176,6 +176,9 @@ class Pump:
             return
         try:
             self._history.commit(self._uncommitted, self._engine.checkpoint())
+        except HistoryCorruptError:
+            self._history.mark_damaged()
+            raise  # a new start sets the file aside; readers hold it open until then
         except HistoryError as error:
             self._not_committed(now_ns, error)
             return

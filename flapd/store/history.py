@@ -7,6 +7,7 @@ being killed at any moment loses nothing and counts nothing twice.
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -54,10 +55,6 @@ WHERE excluded.revision > flaps.revision
 _CHECKPOINT = """
 INSERT INTO checkpoint (part, body) VALUES (?, ?)
 ON CONFLICT (part) DO UPDATE SET body = excluded.body
-"""
-_META = """
-INSERT INTO meta (key, value) VALUES (?, ?)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 
 
@@ -131,15 +128,10 @@ class History:
         with told(self._path):
             return dict(self._connection.execute("SELECT part, body FROM checkpoint"))
 
-    def meta(self, key: str) -> str | None:
-        with told(self._path):
-            row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,))
-            found = row.fetchone()
-        return None if found is None else str(found[0])
-
-    def set_meta(self, key: str, value: str) -> None:
-        with told(self._path), transaction(self._connection, "BEGIN IMMEDIATE"):
-            self._connection.execute(_META, (key, value))
+    def mark_damaged(self) -> None:
+        """Has the next start set this file aside."""
+        with suppress(OSError):
+            os.close(create_file(_damage_mark(self._path)))
 
     def check(self) -> None:
         """Look at every page: HistoryCorruptError where one is damaged."""
@@ -162,23 +154,30 @@ def _make(path: Path) -> None:
         raise HistoryError(f"history {path} cannot be made: {error.strerror}") from error
 
 
-def open_history(path: Path, *, check: bool = False) -> tuple[History, Path | None]:
+def open_history(path: Path) -> tuple[History, Path | None]:
     """The history, a new one where the file is damaged; and where the damaged one now lies.
 
-    Damage outside what every start reads is looked for where the file is small, or where
-    `check` asks for it after a HistoryCorruptError: in a large one that takes seconds.
+    Damage outside what every start reads is looked for only where the file is small: in a
+    large one that takes seconds, and it is noticed by the first commit that meets it.
     """
+    if _damage_mark(path).exists():
+        return _start_anew(path)
     try:
         history = History(path)
     except HistoryCorruptError:
         return _start_anew(path)
     try:
-        if check or path.stat().st_size <= _CHEAP_TO_CHECK_BYTES:
+        history.checkpoint()
+        if path.stat().st_size <= _CHEAP_TO_CHECK_BYTES:
             history.check()
     except HistoryCorruptError:
         history.close()
         return _start_anew(path)
     return history, None
+
+
+def _damage_mark(path: Path) -> Path:
+    return path.with_name(f"{path.name}.damaged")
 
 
 def _start_anew(path: Path) -> tuple[History, Path]:
@@ -187,6 +186,7 @@ def _start_anew(path: Path) -> tuple[History, Path]:
         part = path.with_name(path.name + suffix)
         if part.exists():
             part.rename(aside.with_name(aside.name + suffix))
+    _damage_mark(path).unlink(missing_ok=True)
     return History(path), aside
 
 

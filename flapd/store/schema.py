@@ -9,7 +9,6 @@ from flapd.model.errors import FlapdError
 # hundred at most. Within one facet the flaps lie in order of time, so any filter is a
 # merge of a few index ranges and never a scan (flap_query.py).
 _HISTORY = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE journal (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL,

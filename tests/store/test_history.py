@@ -68,14 +68,6 @@ def test_events_and_checkpoint_are_there_after_closing(tmp_path: Path) -> None:
         assert reader.flap("c") is None
 
 
-def test_meta_is_kept_and_absent_is_none(tmp_path: Path) -> None:
-    with closing(History(tmp_path / "history.db")) as history:
-        assert history.meta("node") is None
-        history.set_meta("node", "n1")
-        history.set_meta("node", "n2")
-        assert history.meta("node") == "n2"
-
-
 def test_events_are_resumed_behind_a_sequence_number(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     with closing(History(path)) as history, closing(HistoryReader(path)) as reader:
@@ -222,6 +214,20 @@ def test_damage_found_while_writing_says_that_trying_again_is_of_no_use(tmp_path
 
     with closing(History(path)) as history, pytest.raises(HistoryCorruptError, match="damaged"):
         history.commit([outage("new")], {})
+
+
+def test_a_history_marked_as_damaged_is_set_aside_by_the_next_start(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    fill(path)
+    with closing(History(path)) as history:
+        history.mark_damaged()
+
+    history, aside = open_history(path)
+    history.close()
+    again, nothing = open_history(path)
+    again.close()
+
+    assert (aside, nothing) == (tmp_path / "history.db.corrupt-1", None)
 
 
 CHILD = """
