@@ -24,7 +24,8 @@ from flapd.model.times import MILLISECOND_NS, SECOND_NS
 from flapd.store.history import History, HistoryCorruptError, HistoryError
 from flapd.store.recorder import Recorder
 
-LONGEST_QUEUE = 10_000
+LONGEST_QUEUE = 1_000
+"""Of what comes together; a sampler that finds no room tells it later."""
 LONGEST_BATCH = 500
 MOST_UNCOMMITTED = 10_000
 TICK_NS = SECOND_NS
@@ -76,7 +77,7 @@ class Pump:
         self._recorder = recorder
         self._boot = boot
         self._published = published
-        self._queue: queue.Queue[Observation | Call] = queue.Queue(LONGEST_QUEUE)
+        self._queue: queue.Queue[list[Observation] | Call] = queue.Queue(LONGEST_QUEUE)
         self._earlier: list[Observation] = []
         self._uncommitted: list[Event] = []
         self._tick_at_ns = self._clock_at_ns = self._publish_at_ns = 0
@@ -89,9 +90,9 @@ class Pump:
         self._earlier = list(earlier)
         self._thread.start()
 
-    def put(self, observation: Observation) -> None:
+    def put(self, observations: list[Observation]) -> None:
         """Waits while the queue is full."""
-        self._queue.put(observation)
+        self._queue.put(observations)
 
     def call(self, function: Callable[[], Any]) -> "Future[Any]":
         """Has `function` run between two batches."""
@@ -147,8 +148,8 @@ class Pump:
         try:
             item = self._queue.get(timeout=wait_seconds)
             while not isinstance(item, Call):
-                batch.append(item)
-                if len(batch) == LONGEST_BATCH:
+                batch += item
+                if len(batch) >= LONGEST_BATCH:
                     return batch, None
                 item = self._queue.get_nowait()
         except queue.Empty:

@@ -69,8 +69,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def test_what_was_put_is_in_the_history_once_a_later_call_has_run(bench: Bench) -> None:
     bench.pump.start()
-    for observation in (*UP, *FLAP):
-        bench.pump.put(observation)
+    bench.pump.put(UP)
+    bench.pump.put(FLAP)
     bench.pump.call(lambda: None).result(10)
 
     assert bench.counts() == [1]
@@ -79,7 +79,7 @@ def test_what_was_put_is_in_the_history_once_a_later_call_has_run(bench: Bench) 
 
 
 def test_what_was_observed_before_comes_first(bench: Bench) -> None:
-    bench.pump.put(sample(20, downs=5))
+    bench.pump.put([sample(20, downs=5)])
     bench.pump.start([*UP, sample(15, downs=4)])
     bench.end()
 
@@ -114,8 +114,7 @@ def test_an_observation_the_engine_cannot_take_is_told_and_the_next_is_taken(
     bench: Bench,
 ) -> None:
     bench.pump.start(UP)
-    bench.pump.put("not an observation")  # type: ignore[arg-type]
-    bench.pump.put(FLAP[0])
+    bench.pump.put(["not an observation", *FLAP])  # type: ignore[list-item]
     bench.end()
 
     assert bench.pump.health.observations_refused == 1
@@ -137,7 +136,7 @@ def test_what_the_disk_does_not_take_is_shown_and_not_counted_until_it_does(benc
     bench.pump.start(UP)
     bench.pump.call(lambda: None).result(10)
     bench.refuse_writing(True)
-    bench.pump.put(FLAP[0])
+    bench.pump.put(FLAP)
     bench.pump.call(lambda: None).result(10)
 
     shown = bench.pump.snapshot

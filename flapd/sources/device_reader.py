@@ -110,16 +110,15 @@ class DeviceReader:
             for tier in TIERS:
                 if due_ns[tier] <= now_ns:
                     self._sweep(tier)
-                    due_ns[tier] = self._next_deadline(due_ns[tier], tier)
+                    due_ns[tier] = self._next_deadline(tier)
             wait_ns = min(describe_at_ns, *due_ns.values()) - time.monotonic_ns()
             if wait_ns > 0:
                 poll.poll(wait_ns / MILLISECOND_NS)
 
-    def _next_deadline(self, deadline_ns: int, tier: Tier) -> int:
-        """The next on the same grid; deadlines that have passed meanwhile are left out."""
+    def _next_deadline(self, tier: Tier) -> int:
+        """The next on a grid that all devices share, so that the agent wakes once for all."""
         interval_ns = self._around.intervals_ns[tier]
-        missed = max(0, time.monotonic_ns() - deadline_ns) // interval_ns
-        return deadline_ns + (missed + 1) * interval_ns
+        return (time.monotonic_ns() // interval_ns + 1) * interval_ns
 
     def _describe(self) -> None:
         """Looks again which ports there are, and what; what cannot be read stays as known."""

@@ -47,7 +47,7 @@ class SamplerHealth(msgspec.Struct):
 class SamplerProcess:
     """Runs the sampler for as long as the agent lives."""
 
-    def __init__(self, orders: Orders, put: Callable[[Observation], None]) -> None:
+    def __init__(self, orders: Orders, put: Callable[[list[Observation]], None]) -> None:
         self.health = SamplerHealth()
         self._orders = orders
         self._put = put
@@ -126,12 +126,12 @@ class SamplerProcess:
         """Until the sampler ends, is ended, or says nothing for too long."""
         link.settimeout(STARTS_WITHIN_SECONDS)
         try:
-            while (told := receive(link)) is not None:
+            while told := receive(link):
                 link.settimeout(SILENT_SECONDS)
-                if isinstance(told, ReaderStuck):
-                    self._reader_stuck(told)
-                if not isinstance(told, Alive):
-                    self._put(told)
+                for message in told:
+                    if isinstance(message, ReaderStuck):
+                        self._reader_stuck(message)
+                self._put([message for message in told if not isinstance(message, Alive)])
         except TimeoutError:
             _log.error("sampler_hangs", silent_seconds=link.gettimeout())
         except ConnectionError:
@@ -157,8 +157,7 @@ class SamplerProcess:
             self._leave_behind(child.pid, tuple(self._stuck))
         else:
             now_ns = time.monotonic_ns()
-            for device in self._stuck:
-                self._put(ReaderStuck(device, None, now_ns))
+            self._put([ReaderStuck(device, None, now_ns) for device in self._stuck])
         self._stuck = {}
 
     def _leave_behind(self, pid: int, devices: tuple[str, ...]) -> None:
