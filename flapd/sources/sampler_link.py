@@ -5,6 +5,7 @@ keep up: then samples wait and are told together later, and nothing is lost, sin
 counters go on counting.
 """
 
+import select
 import socket
 import time
 from typing import TypeAlias
@@ -79,19 +80,25 @@ def receive_request(link: socket.socket) -> Orders | WatchClosely | None:
     return _request_decoder.decode(message) if message else None
 
 
-def receive(link: socket.socket) -> list[Told]:
+def receive(link: socket.socket, within_seconds: float) -> list[Told]:
     """Waits for what the sampler tells, and takes what comes with it; empty once it has ended.
 
-    TimeoutError where nothing came for as long as the socket waits.
+    TimeoutError where nothing came for so long.
     """
-    message = link.recv(LONGEST_MESSAGE_BYTES)
+    waiting = select.poll()
+    waiting.register(link, select.POLLIN)
+    if not waiting.poll(within_seconds * 1000):
+        raise TimeoutError
+    time.sleep(GATHER_SECONDS)
     told: list[Told] = []
-    if message:
-        time.sleep(GATHER_SECONDS)
-    while message:
+    while message := _message_waiting(link):
         told.append(_told_decoder.decode(message))
-        try:
-            message = link.recv(LONGEST_MESSAGE_BYTES, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            break
     return told
+
+
+def _message_waiting(link: socket.socket) -> bytes:
+    """Empty where there is none, and at the end."""
+    try:
+        return link.recv(LONGEST_MESSAGE_BYTES, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return b""

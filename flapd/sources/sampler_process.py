@@ -124,16 +124,16 @@ class SamplerProcess:
 
     def _listen(self, link: socket.socket) -> None:
         """Until the sampler ends, is ended, or says nothing for too long."""
-        link.settimeout(STARTS_WITHIN_SECONDS)
+        patience_seconds = STARTS_WITHIN_SECONDS
         try:
-            while told := receive(link):
-                link.settimeout(SILENT_SECONDS)
+            while told := receive(link, patience_seconds):
+                patience_seconds = SILENT_SECONDS
                 for message in told:
                     if isinstance(message, ReaderStuck):
                         self._reader_stuck(message)
                 self._put([message for message in told if not isinstance(message, Alive)])
         except TimeoutError:
-            _log.error("sampler_hangs", silent_seconds=link.gettimeout())
+            _log.error("sampler_hangs", silent_seconds=patience_seconds)
         except ConnectionError:
             pass  # it ended while something was on its way
 
