@@ -42,13 +42,14 @@ class Replay:
         committed: of two events with the same id and revision the later is the one kept.
         """
         outages: dict[str, Outage] = {}
-        for event in self._events():
+        for event in self.events():
             known = outages.get(event.id)
             if known is None or event.revision >= known.revision:
                 outages[event.id] = event
         return sorted(outages.values(), key=lambda outage: -outage.down.earliest_unix_ns)
 
-    def _events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Event]:
+        """Every event in the order in which the engine told it."""
         engine: Engine | None = None
         node = ""
         for entry in read_recording(self._path):

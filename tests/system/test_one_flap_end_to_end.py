@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from flapd.cli.replay import Replay
 from flapd.model.event import Outage
 from flapd.model.observation import READ_STATE, READ_WITNESS
 from flapd.model.times import SECOND_NS, Edge
+from flapd.store.history_reader import HistoryReader
 from flapd.store.ring import read_ring, ring_files
 from simulators.fabric.mount import fuse_missing
 from simulators.fabric.schedule import random_flaps
@@ -160,6 +162,17 @@ def test_ten_outages_on_each_port_are_recorded_once_although_agent_and_sampler_a
     replayed = node.flapd("replay", str(copy), "--json")
     assert replayed.returncode == 0, replayed.stderr
     assert in_order(msgspec.json.decode(replayed.stdout)["items"]) == in_order(served)
+    assert all_revisions(Replay(copy).events()) == all_revisions(journal_of(node))
+
+
+def journal_of(node: SimulatedNode) -> list[Outage]:
+    with closing(HistoryReader(node.history)) as reader:
+        return [event for _, event in reader.events_after(0, 10_000)]
+
+
+def all_revisions(events: Iterable[Outage]) -> dict[tuple[str, int], Outage]:
+    """Of what was told again after the agent was killed, the last is what was kept."""
+    return {(event.id, event.revision): event for event in events}
 
 
 def in_order(flaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
