@@ -3,11 +3,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test check format system-packages requirements clean
+.PHONY: help demo test test-pythons check format system-packages requirements clean
 
 help:
 	@echo "make demo             the agent on a simulated node: flaps as they happen, and where to look"
 	@echo "make test             set up, check style and types, run the tests"
+	@echo "make test-pythons     most tests with Python 3.10 and 3.13"
 	@echo "make system-packages  what Debian or Ubuntu must bring (needs root): $(SYSTEM_PACKAGES)"
 	@echo "make format           put the code into its form"
 	@echo "make requirements     pin anew what pyproject.toml asks for (needs uv)"
@@ -24,6 +25,9 @@ demo: .venv/ready
 
 test: check
 	@$(BIN)/python -m pytest -q
+
+test-pythons:
+	@scripts/test-pythons
 
 check: .venv/ready
 	@$(BIN)/ruff check --quiet .
@@ -45,5 +49,5 @@ requirements:
 	    --quiet --output-file $$set.txt; done
 
 clean:
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
