@@ -87,7 +87,7 @@ class Node:
         record = self._engine.port(key)
         if record is None:
             return None
-        return Known(record.port.counted_by, record.book.before_ns)
+        return Known(record.port.counted_by, record.book.read_until_ns)
 
     def _published(self, snapshot: Snapshot) -> None:
         """Where the witness can't be counted on, every down must be seen in the state."""
@@ -148,6 +148,7 @@ class Node:
             sampler_restarts=self._sampler.health.restarts,
             history_write_errors=pump.write_errors,
             events_not_durable=pump.events_not_durable,
+            observations_refused=pump.observations_refused,
             config_reloaded_ok=self._reloaded_ok,
         )
 
@@ -226,6 +227,8 @@ async def run_node(config: Config, read_config: Callable[[], Config]) -> int:
     await server.stop()
     await loop.run_in_executor(None, node.stop)
     _log.info("stopped")
+    for number in (signal.SIGTERM, signal.SIGINT):  # the interpreter's end would undo handlers
+        signal.signal(number, signal.SIG_IGN)
     return status
 
 

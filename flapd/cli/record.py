@@ -23,6 +23,9 @@ def record(target: Target, into: Path, span: str) -> int:
         except KeyboardInterrupt:
             ask([target], RECORDING_PATH, method="DELETE")
             _follow(target, file)
+        except OSError as error:
+            ask([target], RECORDING_PATH, method="DELETE")
+            raise FlapdError(f"{into} cannot be written: {error.strerror}") from error
         note(f"{file.tell()} bytes recorded")
     return 0
 

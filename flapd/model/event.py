@@ -34,6 +34,8 @@ class Outage(msgspec.Struct, frozen=True, tag="flap"):
     """Downs in it."""
     count_at_least: bool
     """The witness cannot count any further: there may have been more."""
+    settled: bool
+    """Its downs are in the totals: the witness has counted them, or never will."""
     evidence: tuple[str, ...]
     recorded_ns: int
     """Monotonic time at which this revision was told."""

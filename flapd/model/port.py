@@ -29,7 +29,7 @@ class Port(msgspec.Struct, frozen=True):
     def counted_by(self) -> str:
         """Whose count its witness is: readings of another do not continue it."""
         witness = self.witness or "nothing"
-        return f"{witness} of {self.netdev}" if witness.startswith("net/") else witness
+        return f"{witness} of {self.netdev if witness.startswith('net/') else self.pci}"
 
     @property
     def name(self) -> str:

@@ -15,6 +15,7 @@ class Health(msgspec.Struct):
     history_write_errors: int = 0
     events_not_durable: int = 0
     """Events that are shown and not yet on disk; falls again."""
+    observations_refused: int = 0
     config_reloaded_ok: bool = True
 
 

@@ -94,6 +94,7 @@ class FlapItem(msgspec.Struct, frozen=True, kw_only=True):
     span_seconds: float | None
     count: int
     count_at_least: bool
+    settled: bool
     after: Any = None
     reason: str | None = None
     evidence: list[str]
@@ -154,6 +155,7 @@ def flap_item(
         span_seconds=_span_seconds(outage),
         count=outage.count,
         count_at_least=outage.count_at_least,
+        settled=outage.settled,
         evidence=list(outage.evidence),
         boot=outage.boot,
     )

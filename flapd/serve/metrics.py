@@ -25,6 +25,7 @@ _OPENMETRICS = "application/openmetrics-text"
 _AGENT_HELP = {
     "flapd_sampler_restarts": "Times the process that reads the ports was started again.",
     "flapd_history_write_errors": "Commits to the history that failed.",
+    "flapd_observations_refused": "Observations that the engine could not take, a fault of flapd.",
 }
 
 
@@ -92,6 +93,7 @@ def _agent_families(scrape: Scrape) -> Iterator[Metric]:
     for name, count in (
         ("flapd_sampler_restarts", health.sampler_restarts),
         ("flapd_history_write_errors", health.history_write_errors),
+        ("flapd_observations_refused", health.observations_refused),
     ):
         yield CounterMetricFamily(name, _AGENT_HELP[name], count)
     yield GaugeMetricFamily(

@@ -19,12 +19,15 @@ class Claims:
         self._lock = threading.Lock()
         self._holders: dict[str, str] = {}
         self._disputes: Counter[tuple[str, str]] = Counter()
+        self._twins: set[str] = set()
+        """Identities that more than one device has: nobody's alone."""
 
     def claim(self, device: str, port: Port) -> Port | None:
         """The port under the identity that is its own; None while another device holds that."""
         own = replace(port, key=f"{port.guid}@{port.pci or device}/{port.number}")
         with self._lock:
-            if self._holders.get(own.key) == device:
+            if port.key in self._twins:
+                self._holders[own.key] = device
                 return own
             if self._holders.setdefault(port.key, device) == device:
                 del self._disputes[device, port.key]
@@ -32,6 +35,7 @@ class Claims:
             self._disputes[device, port.key] += 1
             if self._disputes[device, port.key] < DISPUTED_ROUNDS:
                 return None
+            self._twins.add(port.key)
             self._holders[own.key] = device
             return own
 

@@ -138,7 +138,8 @@ class DeviceReader:
         self.reading_since_ns = None
 
     def _watch(self, ports: list[Port]) -> None:
-        if self._stopping:
+        if self._stopping:  # perhaps after a long hang: another has the device by now, or nobody
+            self._around.claims.release(self.device)
             return
         for port in self._ports.keys() - set(ports):
             self._ports.pop(port).close()

@@ -76,7 +76,10 @@ def send_if_room(link: socket.socket, message: Told | WatchClosely) -> bool:
 
 def receive_request(link: socket.socket) -> Orders | WatchClosely | None:
     """Waits for what the agent wants; None once it has ended."""
-    message = link.recv(LONGEST_MESSAGE_BYTES)
+    try:
+        message = link.recv(LONGEST_MESSAGE_BYTES)
+    except ConnectionError:  # it was killed with something of ours unread
+        return None
     return _request_decoder.decode(message) if message else None
 
 

@@ -19,6 +19,7 @@ from flapd.sources.sampler_link import (
     Alive,
     LeftBehind,
     Orders,
+    Told,
     WatchClosely,
     make_link,
     receive,
@@ -33,6 +34,7 @@ WELL_AFTER_SECONDS = 10.0
 SILENT_SECONDS = 5.0
 """It says every second that it is here; one that does not, for this long, hangs."""
 STARTS_WITHIN_SECONDS = 30.0
+LOOK_EVERY_SECONDS = 0.3
 END_WITHIN_SECONDS = 0.5
 
 _log = structlog.get_logger("flapd.sampler")
@@ -76,9 +78,9 @@ class SamplerProcess:
         """Has the state of these ports read on every fast sweep."""
         link = self._link
         if keys != self._closely and link is not None:
-            with suppress(OSError):  # no room or no sampler now: there is a next time
-                send_if_room(link, WatchClosely(keys))
-                self._closely = keys
+            with suppress(OSError):  # no sampler now: there is a next one
+                if send_if_room(link, WatchClosely(keys)):
+                    self._closely = keys
 
     def stop(self) -> None:
         """Ends the sampler; one that cannot die is left behind."""
@@ -117,25 +119,34 @@ class SamplerProcess:
                 self._note(child.pid)
                 send(ours, msgspec.structs.replace(self._orders, left_behind=self._still_there()))
                 send(ours, WatchClosely(self._closely))
-                self._listen(ours)
+                self._listen(ours, child)
             finally:
                 self._link = None
                 self._bury(child)
 
-    def _listen(self, link: socket.socket) -> None:
+    def _listen(self, link: socket.socket, child: "subprocess.Popen[bytes]") -> None:
         """Until the sampler ends, is ended, or says nothing for too long."""
-        patience_seconds = STARTS_WITHIN_SECONDS
-        try:
-            while told := receive(link, patience_seconds):
-                patience_seconds = SILENT_SECONDS
-                for message in told:
-                    if isinstance(message, ReaderStuck):
-                        self._reader_stuck(message)
-                self._put([message for message in told if not isinstance(message, Alive)])
-        except TimeoutError:
-            _log.error("sampler_hangs", silent_seconds=patience_seconds)
-        except ConnectionError:
-            pass  # it ended while something was on its way
+        silent_until = time.monotonic() + STARTS_WITHIN_SECONDS
+        while time.monotonic() < silent_until:
+            try:
+                told = receive(link, LOOK_EVERY_SECONDS)
+            except TimeoutError:
+                if start_time(child.pid) is None:
+                    return  # killed, while a thread of it hangs and keeps the link open
+                continue
+            except ConnectionError:
+                return  # it ended while something was on its way
+            if not told:
+                return
+            silent_until = time.monotonic() + SILENT_SECONDS
+            self._hear(told)
+        _log.error("sampler_hangs", silent_seconds=SILENT_SECONDS)
+
+    def _hear(self, told: list[Told]) -> None:
+        for message in told:
+            if isinstance(message, ReaderStuck):
+                self._reader_stuck(message)
+        self._put([message for message in told if not isinstance(message, Alive)])
 
     def _reader_stuck(self, stuck: ReaderStuck) -> None:
         if stuck.since_ns is None:

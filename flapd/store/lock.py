@@ -3,6 +3,7 @@
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -27,8 +28,9 @@ class DirectoryLock:
             make_directory(directory)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
             self._wait(path, setting, time.monotonic() + wait_seconds)
-            os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+            with suppress(OSError):  # who holds it is a hint; a full disk must not keep us away
+                os.ftruncate(self._fd, 0)
+                os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
         except OSError as error:
             raise FlapdError(
                 f"{setting}: {directory} cannot be written: {error.strerror}"

@@ -17,7 +17,7 @@ class Known(msgspec.Struct, frozen=True):
 
     counted_by: str
     read_until_ns: int
-    """Start of the last reading that is in it."""
+    """End of the last reading that is in it."""
 
 
 def remembered_samples(
@@ -43,5 +43,5 @@ def _samples_of(ring: Ring, boot: str, known: Callable[[str], Known | None]) -> 
         return []
     return [
         Sample(ring.key, row.before_ns, row.after_ns, row.reads, row.values)
-        for row in ring.rows(port.read_until_ns)
+        for row in ring.rows(since_ns=port.read_until_ns - 1)
     ]

@@ -55,6 +55,7 @@ async def test_a_flap_is_told_with_every_field_of_the_contract(tmp_path: Path) -
                 "span_seconds": 2.5,
                 "count": 1,
                 "count_at_least": False,
+                "settled": True,
                 "after": None,
                 "reason": None,
                 "evidence": ["link_downed"],

@@ -30,6 +30,7 @@ def outage(flap_id: str = "a", revision: int = 1, **changes: Any) -> Outage:
         "up": None if up is None else edge(up),
         "count": 1,
         "count_at_least": False,
+        "settled": True,
         "evidence": ("link_downed",),
         "recorded_ns": 0,
     }

@@ -44,9 +44,9 @@ def test_samples_of_all_ports_and_tiers_come_in_the_order_in_which_they_began(
 def test_what_the_checkpoint_has_is_left_out(tmp_path: Path) -> None:
     ring = ring_of(tmp_path, "a/1", "fast")
     for before_ns in (10, 20, 30):
-        ring.append(before_ns, before_ns + 1, READ_WITNESS, {})
+        ring.append(before_ns, before_ns + 5, READ_WITNESS, {})
 
-    samples = remembered_samples(tmp_path, "boot1", {"a/1": Known("link_downed", 20)}.get)
+    samples = remembered_samples(tmp_path, "boot1", {"a/1": Known("link_downed", 25)}.get)
 
     assert [sample.before_ns for sample in samples] == [30]
 

@@ -42,6 +42,8 @@ class Book(msgspec.Struct):
     witness: WitnessBook = msgspec.field(default_factory=WitnessBook)
     before_ns: int = 0
     """Start of the last reading; one that began earlier tells nothing new."""
+    read_until_ns: int = 0
+    """End of the last reading, which may stand for several: the next one began later."""
     up: bool | None = None
     up_before_ns: int = 0
     """Start of the last reading that told `up`."""
@@ -83,10 +85,12 @@ class Ledger:
         """What this reading makes known: outages opened, revised or closed."""
         if reading.before_ns < self.book.before_ns:
             return []
-        account, witness_before_ns = Account(), self.book.witness.before_ns
+        witness_before_ns = self.book.witness.before_ns
         shows_down = reading.up is False and self.book.up is True and self.book.open is None
         if reading.witness is not None:
             account = self.witness.read(reading.before_ns, reading.witness, shows_down=shows_down)
+        else:
+            account = self.witness.not_read(reading.before_ns)
         self._settle(account)
         outage = self.open_outage
         if outage is not None:
@@ -125,7 +129,8 @@ class Ledger:
     def begin_boot(self, boot: str) -> list[Outage]:
         """The machine started anew, and its monotonic clock with it."""
         told = self.lose_track(self.book.before_ns)
-        self.book.before_ns, self.book.named_up_to = 0, -1
+        self.book.before_ns = self.book.read_until_ns = 0
+        self.book.named_up_to = -1
         self.boot = boot
         return told
 
@@ -138,9 +143,11 @@ class Ledger:
         downs = self.book.totals.downs
         downs["link"] += account.downs + len(account.paid)
         for debt in account.paid:
-            self._put(replace(self.book.outages[debt.outage], layer="physical", cause="link"))
+            outage = self.book.outages[debt.outage]
+            self._put(replace(outage, layer="physical", cause="link", settled=True))
         for debt in account.unpaid:
             downs[_CAUSE_OF_LAYER[debt.layer]] += 1
+            self._put(replace(self.book.outages[debt.outage], settled=True))
 
     def _open_by_witness(self, reading: LinkReading, account: Account, earliest_ns: int) -> None:
         """The witness counted downs since `earliest_ns`; the last of them may still go on."""
@@ -169,6 +176,7 @@ class Ledger:
             cause=_CAUSE_OF_LAYER[layer],
             at_least=self.witness.at_its_stop,
             named_after=self.witness.next_value if can_count and layer == "physical" else None,
+            settled=not can_count,
         )
         debt = Debt(outage.id, reading.after_ns, layer)
         if can_count:
@@ -188,6 +196,7 @@ class Ledger:
         seen: Seen = "observed",
         layer: Layer = "physical",
         cause: Cause = "link",
+        settled: bool = True,
     ) -> Outage:
         outage = Outage(
             id=self._name(reading, named_after, count),
@@ -206,6 +215,7 @@ class Ledger:
             up=None,
             count=count,
             count_at_least=at_least,
+            settled=settled,
             evidence=(evidence,),
             recorded_ns=reading.after_ns,
         )

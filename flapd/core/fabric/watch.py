@@ -63,6 +63,7 @@ class PortWatch:
         book = self.record.book
         if sample.before_ns < book.before_ns:
             return []  # of a reader that was replaced: it may hold older values
+        book.read_until_ns = sample.after_ns
         reads = sample.reads
         if reads & (READ_WITNESS | READ_STATE):
             self._fresh = True

@@ -12,6 +12,8 @@ from flapd.core.fabric.view import WitnessStatus
 from flapd.model.event import Layer
 from flapd.model.times import SECOND_NS
 
+UNREAD_FOR_NS = 10 * SECOND_NS
+"""After so long without a reading a debt is counted by the state alone."""
 PAID_LATE_WITHIN_NS = 10 * SECOND_NS
 """A rise this soon after a debt was written off is taken for its payment, not for a new down."""
 
@@ -37,6 +39,8 @@ class WitnessBook(msgspec.Struct):
     debts: list[Debt] = msgspec.field(default_factory=list)
     written_off: list[Debt] = msgspec.field(default_factory=list)
     """Physical downs that the counter owed for too long."""
+    counted_unread: int = 0
+    """Downs that were counted while it could not be read: its next reading has them."""
     resets: int = 0
 
 
@@ -93,6 +97,8 @@ class Witness:
         rise, was_reset = self._rise(value)
         book.value, book.before_ns = value, before_ns
         book.moved = book.moved or rise > 0
+        rise -= min(rise, book.counted_unread)
+        book.counted_unread = 0
         paid = self._pay(rise, shows_down=shows_down)
         downs = rise - len(paid)
         downs -= self._pay_late(downs, before_ns)
@@ -103,6 +109,14 @@ class Witness:
             at_least=was_reset or self.at_its_stop,
         )
 
+    def not_read(self, now_ns: int) -> Account:
+        """Another reading without it."""
+        book = self.book
+        unpaid = [debt for debt in book.debts if now_ns - debt.since_ns > UNREAD_FOR_NS]
+        book.debts = book.debts[len(unpaid) :]
+        book.counted_unread += sum(1 for debt in unpaid if debt.layer != "logical")
+        return Account(unpaid=tuple(unpaid))
+
     def owe(self, debt: Debt) -> None:
         self.book.debts.append(debt)
 
@@ -110,7 +124,7 @@ class Witness:
         """Nothing read so far can be continued: the debts that are left."""
         book = self.book
         unpaid = tuple(book.debts)
-        book.value, book.debts, book.written_off = None, [], []
+        book.value, book.debts, book.written_off, book.counted_unread = None, [], [], 0
         return unpaid
 
     def replace(self, name: str | None) -> tuple[Debt, ...]:

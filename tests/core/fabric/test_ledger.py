@@ -92,7 +92,11 @@ def test_a_down_seen_before_it_is_counted_is_counted_once() -> None:
         read(400, 18),
     )
 
-    assert [outage.status for outage in told] == ["open", "closed"]
+    assert [(outage.status, outage.settled) for outage in told] == [
+        ("open", False),
+        ("open", True),
+        ("closed", True),
+    ]
     assert down_ms(told[0]) == (0, 102)
     assert told[-1].count == 1
     assert ledger.book.totals.downs["link"] == 1
@@ -185,7 +189,8 @@ def test_a_port_without_subnet_manager_is_down_logically() -> None:
         read(5000, 17, up=True),
     )
 
-    assert [(outage.layer, outage.cause) for outage in told] == [("logical", "subnet")] * 2
+    assert {(outage.layer, outage.cause) for outage in told} == {("logical", "subnet")}
+    assert told[-1].settled
     assert ledger.witness.status == "unproven"
     assert ledger.book.totals.downs == {"link": 0, "subnet": 1, "unknown": 0}
 
@@ -222,6 +227,26 @@ def test_a_witness_that_cannot_be_read_owes_what_the_state_shows() -> None:
     )
 
     assert [outage.count for outage in last_of(told)] == [1, 1]
+    assert ledger.book.totals.downs["link"] == 2
+
+
+def test_a_witness_unread_for_long_leaves_counting_to_the_state_and_is_paid_when_it_is_back() -> (
+    None
+):
+    ledger = ledger_of()
+    play(
+        ledger,
+        read(0, 17, up=True),
+        read(100, None, up=False),
+        read(200, None, up=True),
+        read(10_200, None, up=True),
+    )
+    assert ledger.book.totals.downs["link"] == 1
+    assert ledger.book.outages == {}
+
+    told = play(ledger, read(600_000, 19, up=True))
+
+    assert [outage.count for outage in told] == [1]
     assert ledger.book.totals.downs["link"] == 2
 
 

@@ -139,3 +139,37 @@ def test_another_netdev_begins_a_new_count() -> None:
     )
 
     assert told == []
+
+
+def test_a_sample_that_spans_several_sweeps_has_read_until_its_end() -> None:
+    """After a restart the ring must not tell again what it already held."""
+    watch = watch_of(IB)
+    watch.observe(
+        sample(0, READ_WITNESS | READ_STATE | READ_FIRST, counters__link_downed=3, state=4)
+    )
+    watch.observe(Sample("", 100 * MS, 900 * MS, READ_WITNESS, {"counters/link_downed": 5}))
+
+    assert watch.record.book.read_until_ns == 900 * MS
+
+
+def test_another_device_with_the_same_identity_does_not_continue_its_count() -> None:
+    watch = watch_of(IB)
+    watch.observe(
+        sample(0, READ_WITNESS | READ_STATE | READ_FIRST, counters__link_downed=3, state=4)
+    )
+    watch.seen(
+        Port(
+            IB.key,
+            "mlx5_7",
+            1,
+            "InfiniBand",
+            pci="0000:5e:00.0",
+            witnesses=("counters/link_downed",),
+        )
+    )
+
+    told = watch.observe(
+        sample(100, READ_WITNESS | READ_STATE | READ_FIRST, counters__link_downed=9, state=4)
+    )
+
+    assert told == []
