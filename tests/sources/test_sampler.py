@@ -16,6 +16,8 @@ from flapd.sources.settings import PortsSettings, SamplingSettings
 from flapd.store.ring import read_ring, ring_files
 from tests.trees import lay_out
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_SECONDS = 20.0
 
