@@ -75,13 +75,15 @@ class Node:
 
     def _engine_from(self, checkpoint: Mapping[str, bytes]) -> Engine:
         """A checkpoint that cannot be used is told and left: counting begins anew."""
-        config = self._config
-        stale_after_ns = max(SHORTEST_STALE_NS, STALE_INTERVALS * config.sampling.interval.ns)
+        flap, stale_after_ns = self._config.flap, self._stale_after_ns()
         try:
-            return Engine(self.node, config.flap, checkpoint, stale_after_ns)
+            return Engine(self.node, flap, checkpoint, stale_after_ns)
         except CheckpointError as error:
             _log.error("checkpoint_unusable", error=str(error))
-            return Engine(self.node, config.flap, None, stale_after_ns)
+            return Engine(self.node, flap, None, stale_after_ns)
+
+    def _stale_after_ns(self) -> int:
+        return max(SHORTEST_STALE_NS, STALE_INTERVALS * self._config.sampling.interval.ns)
 
     def _known(self, key: str) -> Known | None:
         record = self._engine.port(key)
@@ -126,6 +128,7 @@ class Node:
         self._config = msgspec.structs.replace(
             self._config, sampling=config.sampling, ports=config.ports
         )
+        self._pump.call(partial(self._engine.expect_readings_within, self._stale_after_ns()))
         self._sampler.use(self._orders())
 
     def stop(self) -> None:

@@ -59,6 +59,10 @@ class Engine:
         """Takes the next observation; the events it makes known, in order."""
         return self._takes[type(observation)](observation)
 
+    def expect_readings_within(self, stale_after_ns: int) -> None:
+        """What was read longer ago than that is not shown as known; it changes no event."""
+        self._fabric.stale_after_ns = stale_after_ns
+
     def checkpoint(self) -> dict[str, bytes]:
         """Everything a new engine needs to go on from here."""
         encode = msgspec.msgpack.encode

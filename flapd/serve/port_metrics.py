@@ -94,7 +94,7 @@ _VALUES = (
     _Value(
         GaugeMetricFamily,
         "flapd_port_readable",
-        "1 where the last reading of the port succeeded.",
+        "1 where what tells of the link was read, and not long ago.",
         lambda view: view.readable,
     ),
     _Value(
@@ -119,7 +119,7 @@ _VALUES = (
     _Value(
         CounterMetricFamily,
         "flapd_link_flaps",
-        "Outages that ended by themselves; a burst of them is one.",
+        "Outages shorter than a drop that ended by themselves.",
         lambda view: view.totals.flaps,
     ),
     _Value(

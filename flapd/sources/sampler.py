@@ -69,12 +69,16 @@ class Sampler:
 
     def scout(self) -> None:
         """Follows which devices are there, for ever."""
+        trouble = ""
         while True:
             try:
                 devices = devices_of(self._around.sysfs)
             except OSError as error:  # what cannot be listed is not known to be gone
-                print(f"devices cannot be listed: {error}", file=sys.stderr)  # noqa: T201
+                if str(error) != trouble:
+                    trouble = str(error)
+                    print(f"devices cannot be listed: {error}", file=sys.stderr)  # noqa: T201
             else:
+                trouble = ""
                 self._follow(set(devices))
                 self._tell_present()
             time.sleep(SCOUT_EVERY_SECONDS)

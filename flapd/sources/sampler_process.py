@@ -112,6 +112,7 @@ class SamplerProcess:
                 [sys.executable, "-m", "flapd.sources.sampler", "--link", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C in a terminal is for the agent, which ends it
             )
             theirs.close()
             self._child, self._link = child, ours

@@ -38,7 +38,8 @@ class Fabric:
     ) -> None:
         self._node = node
         self._settings = settings
-        self._stale_after_ns = stale_after_ns
+        self.stale_after_ns = stale_after_ns
+        """A port that was not read for so long is not known to be up."""
         self._record = record
         self._stuck: dict[str, int] = {}
         self._is_scouted = False
@@ -105,7 +106,7 @@ class Fabric:
 
     def _tick(self, tick: Tick) -> list[Outage]:
         for watch in self._ports.values():
-            if tick.monotonic_ns - (watch.last_read_ns or 0) > self._stale_after_ns:
+            if tick.monotonic_ns - (watch.last_read_ns or 0) > self.stale_after_ns:
                 watch.not_read()
         return []
 
@@ -122,8 +123,7 @@ class Fabric:
 
     def _port_seen(self, seen: PortSeen) -> list[Outage]:
         watch = self._ports.get(seen.port.key) or self._watch(PortRecord(seen.port))
-        watch.seen(seen.port)
-        return []
+        return watch.seen(seen.port, seen.monotonic_ns)
 
     def _ports_present(self, present: PortsPresent) -> list[Outage]:
         """Ports that the last agent or sampler knew may be gone since."""

@@ -134,9 +134,10 @@ class Ledger:
         self.boot = boot
         return told
 
-    def change_witness(self, port: Port) -> None:
+    def change_witness(self, name: str | None, now_ns: int) -> list[Outage]:
         """Another counter, or the same of another netdev, counts from now on."""
-        self._settle(Account(unpaid=self.witness.replace(port.witness)))
+        self._settle(Account(unpaid=self.witness.replace(name)))
+        return self._tell(now_ns)
 
     def _settle(self, account: Account) -> None:
         """Counts downs that are no longer in question."""

@@ -41,14 +41,15 @@ class PortWatch:
         self._fresh = False
         """It was read, and not too long ago."""
 
-    def seen(self, port: Port) -> None:
+    def seen(self, port: Port, now_ns: int) -> list[Outage]:
         """Discovery found the port, perhaps under another name or with another netdev."""
         before = self.record.port
         self.record.port = self.ledger.port = port
         self.present = True
-        if port.counted_by != before.counted_by:
-            self.record.carrier_on_difference = None
-            self.ledger.change_witness(port)
+        if port.counted_by == before.counted_by:
+            return []
+        self.record.carrier_on_difference = None
+        return self.ledger.change_witness(port.witness, now_ns)
 
     def gone(self, now_ns: int) -> list[Outage]:
         self.present = self._fresh = False
@@ -83,19 +84,21 @@ class PortWatch:
         record, book = self.record, self.record.book
         outage = self.ledger.open_outage
         witness_error = record.port.witness in self.errors
+        values, errors = record.values, self.errors
+        if not self._fresh:  # what was read once is not what stands now
+            stale = dict.fromkeys(values, "not read") if self.last_read_ns is not None else {}
+            values, errors = {}, {**stale, **errors}
         return PortView(
             port=record.port,
             present=self.present,
             up=book.up if self._fresh and not self._teller_is_unreadable else None,
             ever_up=book.ever_up,
-            values=record.values,
-            errors=self.errors,
-            witness_value=None if witness_error else book.witness.value,
+            values=values,
+            errors=errors,
+            witness_value=book.witness.value if self._fresh and not witness_error else None,
             witness_status=self.witness_status,
             witness_resets=book.witness.resets,
-            saturated=tuple(
-                name for name, value in record.values.items() if value == stop_of(name)
-            ),
+            saturated=tuple(name for name, value in values.items() if value == stop_of(name)),
             readable=self._fresh and not self._teller_is_unreadable and not witness_error,
             last_read_ns=self.last_read_ns,
             down_since=outage.down if outage is not None else None,

@@ -19,7 +19,7 @@ IB = Port("guid-a/1", "mlx5_0", 1, "InfiniBand", witnesses=("counters/link_downe
 
 def watch_of(port: Port) -> PortWatch:
     watch = PortWatch("node7", PortRecord(port), boot="boot1", drop_after_ns=240_000 * MS)
-    watch.seen(port)
+    watch.seen(port, 0)
     return watch
 
 
@@ -130,7 +130,7 @@ def test_another_netdev_begins_a_new_count() -> None:
     watch.observe(
         sample(0, CARRIER_READ, net__carrier=1, net__carrier_down_count=3, net__carrier_up_count=3)
     )
-    watch.seen(Port("guid-b/1", "mlx5_1", 1, "Ethernet", netdev="eth5", witnesses=(DOWNS,)))
+    watch.seen(Port("guid-b/1", "mlx5_1", 1, "Ethernet", netdev="eth5", witnesses=(DOWNS,)), 50)
 
     told = watch.observe(
         sample(
@@ -165,7 +165,8 @@ def test_another_device_with_the_same_identity_does_not_continue_its_count() -> 
             "InfiniBand",
             pci="0000:5e:00.0",
             witnesses=("counters/link_downed",),
-        )
+        ),
+        50,
     )
 
     told = watch.observe(
@@ -173,3 +174,31 @@ def test_another_device_with_the_same_identity_does_not_continue_its_count() -> 
     )
 
     assert told == []
+
+
+def test_what_is_not_read_any_more_has_no_value() -> None:
+    watch = watch_of(IB)
+    watch.observe(
+        sample(0, READ_WITNESS | READ_STATE | READ_FIRST, counters__link_downed=3, state=4)
+    )
+
+    watch.not_read()
+
+    view = watch.view()
+    assert (view.up, view.readable, view.witness_value, view.values) == (None, False, None, {})
+    assert view.errors == {"counters/link_downed": "not read", "state": "not read"}
+
+
+def test_a_debt_left_by_another_netdev_is_settled_and_told() -> None:
+    watch = watch_of(IB)
+    watch.observe(
+        sample(0, READ_WITNESS | READ_STATE | READ_FIRST, counters__link_downed=3, state=4)
+    )
+    (opened,) = watch.observe(sample(500, READ_STATE, state=1, phys_state=2))
+
+    (told,) = watch.seen(
+        Port(IB.key, "mlx5_0", 1, "InfiniBand", pci="0000:5e:00.0", witnesses=IB.witnesses), 600
+    )
+
+    assert (opened.settled, told.settled, told.revision) == (False, True, 2)
+    assert watch.view().totals.downs["link"] == 1
