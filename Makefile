@@ -3,18 +3,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-pythons check format system-packages requirements clean
+.PHONY: help demo test test-pythons bench install-node check format system-packages requirements clean
 
 help:
 	@echo "make demo             the agent on a simulated node: flaps as they happen, and where to look"
 	@echo "make test             set up, check style and types, run the tests"
 	@echo "make test-pythons     most tests with Python 3.10 and 3.13"
+	@echo "make bench            what flapd takes and how fast it is, beside its budgets (10 minutes)"
+	@echo "make install-node     install it on this node, as a service of systemd (needs root)"
 	@echo "make system-packages  what Debian or Ubuntu must bring (needs root): $(SYSTEM_PACKAGES)"
 	@echo "make format           put the code into its form"
 	@echo "make requirements     pin anew what pyproject.toml asks for (needs uv)"
 	@echo "make clean            remove .venv and caches; then PYTHON=... chooses another Python"
 
-SYSTEM_PACKAGES := fuse3 python3-venv
+SYSTEM_PACKAGES := fuse3 iproute2 python3-venv systemd
 
 .venv/ready: requirements/dev.txt pyproject.toml scripts/set-up
 	@PYTHON=$(PYTHON) scripts/set-up
@@ -28,6 +30,12 @@ test: check
 
 test-pythons:
 	@scripts/test-pythons
+
+bench: .venv/ready
+	@$(BIN)/python -m tests.bench $(BENCH)
+
+install-node:
+	@PYTHON=$(PYTHON) scripts/install-node
 
 check: .venv/ready
 	@$(BIN)/ruff check --quiet .

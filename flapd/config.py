@@ -5,17 +5,21 @@ import json
 import os
 import socket
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.fabric.settings import FlapSettings
 from flapd.model.duration import Duration, parse_duration
 from flapd.model.errors import FlapdError
-from flapd.serve.settings import HttpSettings, parse_listen
+from flapd.serve.settings import HttpSettings, MetricsSettings, parse_listen
 from flapd.sources.settings import PathsSettings, PortsSettings, SamplingSettings
+from flapd.store.settings import HistorySettings
+from flapd.store.size import Size, parse_size
 
 DEFAULT_PATH = Path("/etc/flapd/flapd.toml")
 LARGEST_BYTES = 1 << 20
@@ -52,7 +56,11 @@ class Config(msgspec.Struct, frozen=True):
     sampling: SamplingSettings = SamplingSettings()
     ports: PortsSettings = PortsSettings()
     flap: FlapSettings = FlapSettings()
+    job: JobSettings = JobSettings()
+    cost: CostSettings = CostSettings()
+    history: HistorySettings = HistorySettings()
     http: HttpSettings = HttpSettings()
+    metrics: MetricsSettings = MetricsSettings()
     log: LogSettings = LogSettings()
 
 
@@ -243,7 +251,12 @@ def _as_written(value: Any) -> str:
 
 
 def _bare(declared: Any) -> Any:
-    return get_args(declared)[0] if get_origin(declared) is Annotated else declared
+    """Without what is only said about the type, and without None, which TOML cannot write."""
+    bare = get_args(declared)[0] if get_origin(declared) is Annotated else declared
+    kinds = get_args(bare)
+    if NoneType not in kinds:
+        return bare
+    return next(_bare(kind) for kind in kinds if kind is not NoneType)
 
 
 def _meta(declared: Any) -> msgspec.Meta:
@@ -254,8 +267,9 @@ def _meta(declared: Any) -> msgspec.Meta:
 def _convert(value: Any, declared: Any) -> Any:
     """The value as its field declares it, or _Refused with what would be right."""
     try:
-        if _bare(declared) is Duration:
-            return _in_range(parse_duration(value), _meta(declared).extra or {})
+        parse = _PARSERS.get(_bare(declared))
+        if parse is not None:
+            return _in_range(value, parse, _meta(declared).extra or {})
         converted = msgspec.convert(value, declared)
     except msgspec.ValidationError:
         return _Refused(_right(declared))
@@ -267,16 +281,29 @@ def _convert(value: Any, declared: Any) -> Any:
 
 
 def _printable(value: Any) -> bool:
-    return all(text.isprintable() for text in ((value,) if isinstance(value, str) else value))
+    texts = value if isinstance(value, tuple) else (value,)
+    return all(text.isprintable() for text in texts if isinstance(text, str))
 
 
-def _in_range(duration: Duration, bounds: Mapping[str, str]) -> Duration:
+_PARSERS: dict[Any, Callable[[Any], Any]] = {Duration: parse_duration, Size: parse_size}
+
+
+def _in_range(raw: Any, parse: Callable[[Any], Any], bounds: Mapping[str, str]) -> Any:
     """Within `at_least` and `at_most`, which stand beside the field that has them."""
+    value = parse(raw)
     low, high = (bounds.get(name) for name in ("at_least", "at_most"))
-    if (low and duration < parse_duration(low)) or (high and duration > parse_duration(high)):
+    if (low and value < parse(low)) or (high and value > parse(high)):
         sides = (f"at least {low}" if low else "", f"at most {high}" if high else "")
         raise ValueError(" and ".join(filter(None, sides)))
-    return duration
+    return value
+
+
+_RIGHT_BY_TYPE = {
+    str: "a string",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+}
 
 
 def _right(declared: Any) -> str:
@@ -286,7 +313,7 @@ def _right(declared: Any) -> str:
     bare = _bare(declared)
     if get_origin(bare) is Literal:
         return "one of " + ", ".join(f'"{choice}"' for choice in get_args(bare))
-    return "a string" if bare is str else 'a list of strings, such as ["mlx5_*"]'
+    return _RIGHT_BY_TYPE.get(bare, 'a list of strings, such as ["mlx5_*"]')
 
 
 def _across(config: Config, written: Mapping[_Key, _Written]) -> Iterator[Fault]:
@@ -305,6 +332,13 @@ def _across(config: Config, written: Mapping[_Key, _Written]) -> Iterator[Fault]
             "sampling.keep",
             f'"{sampling.keep}"',
             f"at most {longest} at sampling.interval {sampling.interval}, since it is memory",
+        )
+    shortest = Duration(2 * sampling.black_box.ns)
+    if sampling.keep < shortest:
+        yield Fault(
+            "sampling.keep",
+            f'"{sampling.keep}"',
+            f"at least {shortest}, twice sampling.black_box, which is taken from it",
         )
     for key in PathsSettings.__struct_fields__:
         if not getattr(config.paths, key):

@@ -14,21 +14,25 @@ import msgspec
 import structlog
 
 from flapd import __version__
-from flapd.config import Config, ConfigError
+from flapd.config import DEFAULT_PATH, Config, ConfigError
 from flapd.core.engine import CheckpointError, Engine
-from flapd.core.fabric.view import Snapshot
+from flapd.core.fabric.view import MaintenanceView, Snapshot
 from flapd.model.errors import FlapdError
+from flapd.model.observation import Expectations, Maintenance, Observation, Repaired
 from flapd.model.times import SECOND_NS
 from flapd.pump import Pump
-from flapd.serve.agent import Health, RecordingStatus
+from flapd.serve.agent import About, Health, RecordingStatus
 from flapd.serve.server import Server
+from flapd.service import ServiceManager, status_line
 from flapd.sources.discovery import refuse_no_sysfs
 from flapd.sources.files import read_text
 from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
+from flapd.store.files import is_volatile
 from flapd.store.history import open_history
 from flapd.store.history_reader import HistoryReader
-from flapd.store.lock import DirectoryLock
+from flapd.store.keeper import Keeper
+from flapd.store.lock import WAIT_SECONDS, DirectoryLock
 from flapd.store.recorder import Recorder, Request
 from flapd.store.remembered import Known, remembered_samples
 
@@ -37,7 +41,10 @@ END_WITHIN_SECONDS = 4.5
 SHORTEST_STALE_NS = 3 * SECOND_NS
 STALE_INTERVALS = 5
 """A port that was not read for so many fast intervals is not known to be up."""
+STARTS_WITHIN_SECONDS = 2 * WAIT_SECONDS + 20
+"""It waits for two locks, one after the other."""
 _LAST_COMMIT_SECONDS = 2.0
+_KEEPER_ENDS_WITHIN_SECONDS = 0.5
 _LOOK_EVERY_SECONDS = 0.2
 
 _log = structlog.get_logger("flapd.node")
@@ -50,11 +57,15 @@ RELOADED = ("sampling", "ports")
 class Node:
     """One running agent; what serving may ask of it."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, config_path: Path) -> None:
         """Takes the lock and opens the history; FlapdError where either cannot be had."""
         paths = config.paths
         self._config = config
+        self._config_path = config_path
         self._reloaded_ok = True
+        self._started_ns = time.monotonic_ns()
+        self._subscribers: list[Callable[[], None]] = []
+        self._events_told = 0
         self.node = config.node.name
         refuse_no_sysfs(Path(paths.sysfs))
         self._boot = boot = _boot_id(Path(paths.proc))
@@ -62,16 +73,29 @@ class Node:
             DirectoryLock(Path(paths.state), "paths.state"),
             DirectoryLock(Path(paths.ring), "paths.ring"),
         ]
-        history, set_aside = open_history(Path(paths.state) / "history.sqlite")
+        if is_volatile(Path(paths.state)):
+            _log.warning("history_will_not_last", path=paths.state)
+        history_path = Path(paths.state) / "history.sqlite"
+        history, set_aside = open_history(history_path, config.sampling.black_box.ns)
+        self._store = history
         if set_aside is not None:
             _log.error("history_was_corrupt", set_aside=str(set_aside))
-        self.history = HistoryReader(Path(paths.state) / "history.sqlite")
+        self.history = HistoryReader(history_path)
         self._engine = self._engine_from(history.checkpoint())
         self._recorder = Recorder(Path(paths.state) / "recording", self.node, __version__)
         self._recorder.resume(self._engine.checkpoint())
         self._pump = Pump(self._engine, history, self._recorder, boot, self._published)
+        self._keeper = Keeper(
+            history_path,
+            history,
+            config.history,
+            ring=Path(paths.ring),
+            boot=boot,
+            present=self._present,
+            call=self._pump.call,
+        )
         self._unseen_by_history = remembered_samples(Path(paths.ring), boot, self._known)
-        self._sampler = SamplerProcess(self._orders(), self._pump.put)
+        self._sampler = SamplerProcess(self._orders(), self._pump.put, self._known_up)
 
     def _engine_from(self, checkpoint: Mapping[str, bytes]) -> Engine:
         """A checkpoint that cannot be used is told and left: counting begins anew."""
@@ -94,22 +118,39 @@ class Node:
     def _published(self, snapshot: Snapshot) -> None:
         """Where the witness can't be counted on, every down must be seen in the state."""
         self._sampler.watch_closely(
-            frozenset(
-                view.port.key
-                for view in snapshot.ports
-                if view.witness_status in {"saturated", "lying", "unreadable"}
-            )
+            frozenset(view.port.key for view in snapshot.ports if view.wants_state)
         )
+        committed = self._pump.health.events_committed
+        if committed != self._events_told:
+            self._events_told = committed
+            for tell in self._subscribers:
+                tell()
+
+    def _known_up(self) -> frozenset[str]:
+        return frozenset(view.port.key for view in self._pump.snapshot.ports if view.ever_up)
 
     def _orders(self) -> Orders:
         config = self._config
         paths = config.paths
         return Orders(paths.sysfs, paths.ring, self._boot, config.sampling, config.ports)
 
+    def _expectations(self) -> Expectations:
+        ports = self._config.ports
+        gbps = ports.expect_rate_gbps
+        return Expectations(ports.expect, None if gbps is None else round(1000 * gbps))
+
+    def _present(self) -> frozenset[str] | None:
+        """Keys of the ports that are there; None until discovery has told."""
+        snapshot = self._pump.snapshot
+        if not snapshot.is_scouted:
+            return None
+        return frozenset(view.port.key for view in snapshot.ports if view.present)
+
     def start(self) -> None:
         """What the ring saw between the checkpoint and the end of the last agent comes first."""
-        self._pump.start(self._unseen_by_history)
+        self._pump.start([self._expectations(), *self._unseen_by_history])
         self._sampler.start()
+        self._keeper.start()
 
     def reload(self, read_config: Callable[[], Config]) -> None:
         """Puts a new configuration into force; one that is wrong is refused, the old one stays."""
@@ -129,11 +170,14 @@ class Node:
             self._config, sampling=config.sampling, ports=config.ports
         )
         self._pump.call(partial(self._engine.expect_readings_within, self._stale_after_ns()))
+        self._pump.put([self._expectations()])
+        self._store.black_box_ns = config.sampling.black_box.ns
         self._sampler.use(self._orders())
 
     def stop(self) -> None:
         """Ends sampler and engine; neither is waited for longer than a service may take."""
         self._sampler.stop()
+        self._keeper.stop(_KEEPER_ENDS_WITHIN_SECONDS)
         if not self._pump.stop(_LAST_COMMIT_SECONDS):
             _log.error("engine_left_behind")
         for lock in self._locks:
@@ -145,6 +189,14 @@ class Node:
         return self._pump.health.failed
 
     @property
+    def turned_ns(self) -> int:
+        """When the engine last went on."""
+        return self._pump.turned_ns
+
+    def status_line(self) -> str:
+        return status_line(self._pump.snapshot, self.not_ready())
+
+    @property
     def health(self) -> Health:
         pump = self._pump.health
         return Health(
@@ -153,10 +205,43 @@ class Node:
             events_not_durable=pump.events_not_durable,
             observations_refused=pump.observations_refused,
             config_reloaded_ok=self._reloaded_ok,
+            reads=self._sampler.health.reads,
+        )
+
+    @property
+    def about(self) -> About:
+        paths = self._config.paths
+        return About(
+            node=self.node,
+            boot=self._boot,
+            started_ns=self._started_ns,
+            config=str(self._config_path),
+            history=Path(paths.state) / "history.sqlite",
+            ring=Path(paths.ring),
         )
 
     def snapshot(self) -> Snapshot:
         return self._pump.snapshot
+
+    def subscribe(self, committed: Callable[[], None]) -> None:
+        self._subscribers = [*self._subscribers, committed]
+
+    def maintain(self, key: str | None, until_ns: int, reason: str) -> tuple[MaintenanceView, ...]:
+        return self._taken([Maintenance(key, until_ns, reason, time.monotonic_ns())]).maintenance
+
+    def end_maintenance(self) -> tuple[MaintenanceView, ...]:
+        now_ns = time.monotonic_ns()
+        keys = {planned.key for planned in self._pump.snapshot.maintenance} | {None}
+        return self._taken([Maintenance(key, now_ns, "", now_ns) for key in keys]).maintenance
+
+    def repaired(self, key: str, note: str) -> None:
+        self._taken([Repaired(key, note, time.monotonic_ns())])
+
+    def _taken(self, observations: list[Observation]) -> Snapshot:
+        """As it stands once the engine has taken these."""
+        self._pump.put(observations)
+        snapshot: Snapshot = self._pump.call(self._engine.snapshot).result()
+        return snapshot
 
     def not_ready(self) -> list[str]:
         reasons = []
@@ -204,28 +289,36 @@ class Node:
         )
 
 
-async def run_node(config: Config, read_config: Callable[[], Config]) -> int:
+async def run_node(
+    config: Config, read_config: Callable[[], Config], config_path: Path = DEFAULT_PATH
+) -> int:
     """The agent until SIGTERM or SIGINT: 0 then, 1 where it could not go on.
 
     SIGHUP has it read its configuration again, by `read_config`.
     """
-    node = Node(config)
-    server = Server(node, config.http, Path(config.paths.socket))
+    manager = ServiceManager(os.environ)
+    manager.starting(STARTS_WITHIN_SECONDS)
+    node = Node(config, config_path)
+    server = Server(node, config.http, Path(config.paths.socket), config.metrics.counters)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     # Not by the loop's own handlers: those end with the loop, and a second SIGTERM would kill.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: _wake(loop, stopping.set))
-    reload = partial(loop.run_in_executor, None, node.reload, read_config)
+    reload = partial(loop.run_in_executor, None, _reload, node, read_config, manager)
     signal.signal(signal.SIGHUP, lambda *_: _wake(loop, reload))
     await server.start()
     node.start()
     _log.info("started", node=node.node, version=__version__)
+    manager.ready()  # not once all ports are read: dead hardware must not fail the start
     while not stopping.is_set() and not node.failed:
+        manager.tell_status(node.status_line())
+        manager.feed_watchdog(node.turned_ns)
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(stopping.wait(), _LOOK_EVERY_SECONDS)
     status = 1 if node.failed else 0
     end_whatever_happens(status)
+    manager.stopping()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     await server.stop()
     await loop.run_in_executor(None, node.stop)
@@ -233,6 +326,14 @@ async def run_node(config: Config, read_config: Callable[[], Config]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):  # the interpreter's end would undo handlers
         signal.signal(number, signal.SIG_IGN)
     return status
+
+
+def _reload(node: Node, read_config: Callable[[], Config], manager: ServiceManager) -> None:
+    manager.reloading()
+    try:
+        node.reload(read_config)
+    finally:
+        manager.ready()
 
 
 def _wake(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> None:

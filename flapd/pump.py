@@ -18,7 +18,7 @@ import structlog
 
 from flapd.core.engine import Engine
 from flapd.core.fabric.view import Snapshot, with_totals_of
-from flapd.model.event import Event
+from flapd.model.event import Event, Outage, PortChange
 from flapd.model.observation import ClockPair, Observation, PortSeen, PortsPresent, Tick
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
 from flapd.store.history import History, HistoryCorruptError, HistoryError
@@ -51,6 +51,7 @@ class PumpHealth(msgspec.Struct):
 
     write_errors: int = 0
     events_not_durable: int = 0
+    events_committed: int = 0
     observations_refused: int = 0
     """Observations that the engine could not take, a fault of ours."""
     failed: bool = False
@@ -70,6 +71,8 @@ class Pump:
         """`published` is called in the engine's thread with each new snapshot."""
         self.health = PumpHealth()
         self.snapshot = engine.snapshot()
+        self.turned_ns = time.monotonic_ns()
+        """When the engine last had taken and committed what there was: at least every second."""
         self._durable = self.snapshot
         """The last snapshot of which everything is on disk."""
         self._engine = engine
@@ -110,6 +113,7 @@ class Pump:
         try:
             while not self._ending:
                 self._turn()
+                self.turned_ns = time.monotonic_ns()
             self._commit(time.monotonic_ns(), force=True)
             self._publish(time.monotonic_ns())
             self._recorder.close()
@@ -187,6 +191,7 @@ class Pump:
             _log.info("history_writable_again", events=len(self._uncommitted))
         for event in self._uncommitted:
             _log_event(event)
+        self.health.events_committed += len(self._uncommitted)
         self._uncommitted = []
         self.health.events_not_durable = 0
         self._checkpoint_at_ns = now_ns + CHECKPOINT_NS
@@ -210,7 +215,8 @@ class Pump:
         snapshot = self._engine.snapshot()
         if self._uncommitted:
             snapshot = with_totals_of(self._durable, snapshot)
-            undurable = tuple(_latest(self._uncommitted))
+            latest = _latest(self._uncommitted)
+            undurable = tuple(event for event in latest if isinstance(event, Outage))
             snapshot = msgspec.structs.replace(snapshot, undurable=undurable)
         else:
             self._durable = snapshot
@@ -227,6 +233,9 @@ def _latest(events: Sequence[Event]) -> list[Event]:
 
 
 def _log_event(event: Event) -> None:
+    if isinstance(event, PortChange):
+        _log.info("port", port=event.port, change=event.change, note=event.note)
+        return
     seconds = [
         ns if ns is None else ns / SECOND_NS for ns in (event.down_ns_min, event.down_ns_max)
     ]

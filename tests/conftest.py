@@ -5,6 +5,10 @@ import signal
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("flapd", deadline=None)
+settings.load_profile("flapd")
 
 
 def pytest_configure() -> None:

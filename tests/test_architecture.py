@@ -14,7 +14,7 @@ ROWS: list[set[str]] = [
     {"flapd.store"},
     {"flapd.sources"},
     {"flapd.serve", "flapd.fleet"},
-    {"flapd.logs", "flapd.config"},
+    {"flapd.logs", "flapd.config", "flapd.service"},
     {"flapd.pump"},
     {"flapd.node", "flapd.hub"},
     {"flapd.cli"},

@@ -6,6 +6,7 @@ import pytest
 
 from flapd.config import DEFAULT_PATH, Config, ConfigError, Fault, load_config
 from flapd.model.duration import RIGHT_DURATION, parse_duration
+from flapd.store.size import RIGHT_SIZE
 
 LISTEN = (
     'an address and a port from 0 to 65535, such as "0.0.0.0:19315" or "[::]:19315", '
@@ -49,6 +50,12 @@ def test_every_key_of_the_file_arrives(tmp_path: Path) -> None:
         slow_interval = 0.5
         rare_interval = "1m"
         keep = "1h"
+        black_box = "10s"
+
+        [history]
+        keep = "30d"
+        keep_black_boxes = "7d"
+        max_size = "500MB"
 
         [log]
         level = "debug"
@@ -74,6 +81,12 @@ def test_every_key_of_the_file_arrives(tmp_path: Path) -> None:
         "500ms",
         "1m",
         "1h",
+        "10s",
+    ]
+    assert [str(getattr(config.history, key)) for key in config.history.__struct_fields__] == [
+        "30d",
+        "7d",
+        "500MB",
     ]
     assert (config.log.level, config.log.format) == ("debug", "json")
 
@@ -94,6 +107,10 @@ def test_an_empty_file_and_no_default_file_give_the_defaults(tmp_path: Path) -> 
         ('sampling.rare_interval = "999ms"', "at least 1s and at most 1h"),
         ('sampling.keep = "25h"', "at least 1m and at most 24h"),
         ("sampling.keep = true", RIGHT_DURATION),
+        ('sampling.black_box = "6m"', "at most 5m"),
+        ('history.keep = "1h"', "at least 1d"),
+        ("history.max_size = 1000", "at least 16MiB"),
+        ('history.max_size = "2 gigs"', RIGHT_SIZE),
         ('sampling.keep = "1 fortnight"', RIGHT_DURATION),
         ("sampling.keep = nan", RIGHT_DURATION),
         ("sampling.keep = -1", RIGHT_DURATION),
@@ -132,7 +149,7 @@ def test_a_wrong_value_is_named_with_what_would_be_right(
     [
         ("sampling.intervall = 3", "there is no such key; did you mean sampling.interval?"),
         ("flaps.drop_after = 3", "there is no such key; did you mean flap?"),
-        ("sampling.black_box = 3", "there is no such key"),
+        ("sampling.colour = 3", "there is no such key"),
         ("zzz = 3", "there is no such key"),
         ("sampling = 3", "a table, [sampling]"),
     ],
@@ -259,3 +276,65 @@ def test_a_socket_path_longer_than_the_kernel_takes_is_refused() -> None:
     assert found.key == "paths.socket"
     assert "at most 107 bytes" in found.right
     assert load_config(None, {"FLAPD_PATHS__SOCKET": "/" + "x" * 106})
+
+
+def test_a_ring_too_short_for_a_black_box_is_refused() -> None:
+    environ = {"FLAPD_SAMPLING__KEEP": "1m", "FLAPD_SAMPLING__BLACK_BOX": "31s"}
+
+    (found,) = faults_of(None, environ)
+
+    assert str(found) == (
+        'sampling.keep = "1m": at least 62s, twice sampling.black_box, which is taken from it'
+    )
+
+
+COUNTERS = '"errors", "all" or a list of globs such as ["link_downed", "*retrans*"]'
+
+
+@pytest.mark.parametrize(
+    ("written_as", "counters"),
+    [
+        ('"errors"', "errors"),
+        ('"all"', "all"),
+        ('["link_downed", "*retrans*"]', ("link_downed", "*retrans*")),
+        ("[]", ()),
+    ],
+)
+def test_counters_are_errors_or_all_or_those_that_match(
+    tmp_path: Path, written_as: str, counters: object
+) -> None:
+    path = written(tmp_path, f"metrics.counters = {written_as}")
+
+    assert load_config(path, {}).metrics.counters == counters
+    assert load_config(None, {"FLAPD_METRICS__COUNTERS": written_as}).metrics.counters == counters
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ('metrics.counters = "some"', Fault("metrics.counters", '"some"', COUNTERS)),
+        ("metrics.counters = 3", Fault("metrics.counters", "3", COUNTERS)),
+        ("ports.expect = -1", Fault("ports.expect", "-1", "a number of ports from 0 to 1024")),
+        ("ports.expect = true", Fault("ports.expect", "true", "a number of ports from 0 to 1024")),
+        (
+            "ports.expect_rate_gbps = 0",
+            Fault("ports.expect_rate_gbps", "0", "a rate in Gb/s, such as 400"),
+        ),
+        (
+            'ports.virtual_functions = "no"',
+            Fault("ports.virtual_functions", '"no"', "true or false"),
+        ),
+    ],
+)
+def test_what_is_expected_of_ports_and_counters_says_what_would_be_right(
+    tmp_path: Path, line: str, fault: Fault
+) -> None:
+    assert faults_of(written(tmp_path, line), {}) == [fault]
+
+
+def test_what_a_node_should_have_is_not_said_by_default(tmp_path: Path) -> None:
+    ports = load_config(written(tmp_path, ""), {}).ports
+
+    assert (ports.expect, ports.expect_rate_gbps, ports.virtual_functions) == (None, None, False)
+    path = written(tmp_path, "ports = { expect = 8, expect_rate_gbps = 400 }")
+    assert load_config(path, {}).ports.expect_rate_gbps == 400

@@ -11,10 +11,11 @@ from flapd.config import Config
 from flapd.core.fabric.catalogue import LINK_DOWNED
 from flapd.core.fabric.view import Snapshot
 from flapd.model.times import Edge
+from flapd.serve.access import Gate
 from flapd.serve.agent import Health
-from flapd.serve.api import Api
 from flapd.serve.metrics import Scrape, render
-from flapd.serve.recording import RecordingApi
+from flapd.serve.routes import build_app
+from flapd.serve.settings import HttpSettings
 from tests.serve.parts import FakeAgent, view
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -38,12 +39,9 @@ def test_every_setting_is_documented_and_every_documented_one_exists() -> None:
 
 def test_every_route_is_documented_and_every_documented_one_exists(tmp_path: Path) -> None:
     with ThreadPoolExecutor() as executor:
-        agent = FakeAgent(tmp_path)
-        routes = {
-            route.path
-            for api in (Api(agent, executor), RecordingApi(agent, executor))
-            for route in api.routes()
-        }
+        gate = Gate(HttpSettings(), local=True)
+        app = build_app(FakeAgent(tmp_path), executor, gate, "errors", local=True)
+        routes = {resource.canonical for resource in app.router.resources()}
 
     documented = {name for name in first_cells("api.md") if name.startswith("/")}
     assert documented == routes
@@ -52,13 +50,21 @@ def test_every_route_is_documented_and_every_documented_one_exists(tmp_path: Pat
 def test_every_metric_is_documented_and_every_documented_one_exists() -> None:
     down = Edge(10, 20, 0)
     port = view(
-        values={"state": 4, "phys_state": 5, "rate_mbps": 1, "hw_counters/new": 1, LINK_DOWNED: 3},
+        values={
+            "state": 4,
+            "phys_state": 5,
+            "rate_mbps": 1,
+            "hw_counters/new": 1,
+            "hw_counters/packet_seq_err": 1,
+            LINK_DOWNED: 3,
+        },
         last_down=down,
         last_down_ns=5,
+        downgraded=True,
     )
     snapshot = Snapshot(ports=(port,), stuck_readers={"mlx5_0": 5})
-    body, _ = render(Scrape(snapshot, Health(), 10), "")
-    counters = re.compile(r"flapd_port_(?!counter_|driver_|rate_)\w+_total")
+    body, _ = render(Scrape(snapshot, Health(), 10, 0), "")
+    counters = re.compile(r"flapd_port_(?!counter_|driver_|rate_|retransmissions_)\w+_total")
     exported = set()
     for family in text_string_to_metric_families(body.decode()):
         name = f"{family.name}_total" if family.type == "counter" else family.name

@@ -10,13 +10,14 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from flapd.cli.answers import ErrorAnswer
 from flapd.config import Config
 from flapd.model.errors import CouldNotFindOutError, FlapdError
-from flapd.serve.errors import ErrorAnswer
 from flapd.serve.settings import parse_listen
 
 TIMEOUT_SECONDS = 5.0
 LARGEST_BYTES = 64 << 20
+LONGEST_TOKEN_BYTES = 4096
 
 _PIECE_BYTES = 64 << 10
 _NO_ANSWER = (OSError, http.client.HTTPException)
@@ -30,6 +31,14 @@ class NoAgentError(CouldNotFindOutError):
 
 class RefusedError(FlapdError):
     """The agent says that the question was wrong."""
+
+
+class NotServedError(CouldNotFindOutError):
+    """There is nothing at this path: another place or another version of flapd may have it."""
+
+
+class UnavailableError(CouldNotFindOutError):
+    """The agent cannot answer this now, and says why."""
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -57,11 +66,15 @@ class SocketTarget(NamedTuple):
     def prefix(self) -> str:
         return ""
 
+    def headers(self) -> dict[str, str]:
+        return {}
+
 
 class UrlTarget(NamedTuple):
-    """An agent somewhere."""
+    """An agent somewhere, and the token it may want."""
 
     url: str
+    token: str | None = None
 
     def __str__(self) -> str:
         return self.url
@@ -76,30 +89,53 @@ class UrlTarget(NamedTuple):
     def prefix(self) -> str:
         return urlsplit(self.url).path.rstrip("/")
 
+    def headers(self) -> dict[str, str]:
+        return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+
 
 Target = SocketTarget | UrlTarget
 
 
-def url_target(url: str) -> UrlTarget:
-    """Raises FlapdError where it is no http or https URL."""
+def url_target(url: str, token: str | None = None) -> UrlTarget:
+    """Raises FlapdError where it is no http or https URL, or one with a password in it."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        usable = usable and "@" not in parts.netloc
     except ValueError:
         usable = False
     if not usable or not url.isascii() or not url.isprintable():
-        raise FlapdError(f"--url {url}: a URL such as http://node17:19315 would be right")
-    return UrlTarget(url)
+        raise FlapdError(
+            f"--url {_without_secret(url)}: a URL such as http://node17:19315 would be right"
+        )
+    return UrlTarget(url, token)
 
 
-def local_targets(config: Config) -> list[Target]:
+def _without_secret(url: str) -> str:
+    return url.rpartition("@")[2] if "@" in url else url
+
+
+def read_token(path: Path) -> str:
+    """The token in a file; raises FlapdError where there is none."""
+    try:
+        token = path.read_bytes()[:LONGEST_TOKEN_BYTES].decode("ascii").strip()
+    except OSError as error:
+        raise FlapdError(f"--token-file {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        token = ""
+    if not token or not token.isprintable():
+        raise FlapdError(f"--token-file {path}: a file that holds one line, the token, is right")
+    return token
+
+
+def local_targets(config: Config, token: str | None = None) -> list[Target]:
     """The socket, then the loopback address of what the agent listens on."""
     targets: list[Target] = [SocketTarget(Path(config.paths.socket))]
     listen = parse_listen(config.http.listen)
     if listen is not None:
         host, port = listen
         written = f"[{host}]" if ":" in host else host
-        targets.append(UrlTarget(f"http://{_LOOPBACK.get(host, written)}:{port}"))
+        targets.append(UrlTarget(f"http://{_LOOPBACK.get(host, written)}:{port}", token))
     return targets
 
 
@@ -108,8 +144,9 @@ def ask(
     path: str,
     parameters: Mapping[str, str | int] | None = None,
     method: str = "GET",
+    body: bytes | None = None,
 ) -> bytes:
-    """The body of the first answer that there is.
+    """The body of the first answer that there is; `body` is JSON that goes with the question.
 
     FlapdError where the question was wrong, CouldNotFindOutError where it has no answer,
     NoAgentError where nobody is there.
@@ -117,7 +154,8 @@ def ask(
     missed = []
     for target in targets:
         try:
-            return _whole(target, *_exchange(target, method, _with_query(path, parameters)))
+            exchanged = _exchange(target, method, _with_query(path, parameters), body)
+            return _whole(target, *exchanged)
         except _NO_ANSWER as error:
             missed.append(f"{target} ({_reason(error)})")
     raise _nobody(missed)
@@ -167,12 +205,12 @@ def _reason(error: Exception) -> str:
 
 
 def _exchange(
-    target: Target, method: str, path: str
+    target: Target, method: str, path: str, body: bytes | None = None
 ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
     """A success whose body is still to be read."""
     with ExitStack() as on_failure:
         connection = on_failure.enter_context(closing(target.connection()))
-        connection.request(method, target.prefix() + path)
+        connection.request(method, target.prefix() + path, body, target.headers())
         response = connection.getresponse()
         if response.status != http.client.OK:
             raise _refusal(target, response.status, response.read(LARGEST_BYTES))
@@ -195,5 +233,9 @@ def _refusal(target: Target, status: int, body: bytes) -> FlapdError:
         error = msgspec.json.decode(body, type=ErrorAnswer).error
     except msgspec.MsgspecError:
         return CouldNotFindOutError(f"{target} answers {status}, not as flapd does")
-    kind = RefusedError if error.code == "bad_parameter" else CouldNotFindOutError
-    return kind(error.message)
+    if error.code == "bad_parameter" or (error.code == "not_found" and error.parameter):
+        return RefusedError(error.message)
+    return _REFUSALS.get(error.code, CouldNotFindOutError)(error.message)
+
+
+_REFUSALS = {"not_found": NotServedError, "unavailable": UnavailableError}

@@ -4,11 +4,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from flapd.cli.arguments import parser
-from flapd.cli.client import SocketTarget, Target, local_targets, url_target
-from flapd.cli.output import note
+from flapd.cli.client import SocketTarget, Target, local_targets, read_token, url_target
+from flapd.cli.output import give_up_stdout, note
 from flapd.config import Config, ConfigError, load_config
 from flapd.model.errors import CouldNotFindOutError, FlapdError
 
@@ -17,8 +18,8 @@ COULD_NOT_FIND_OUT = 3
 INTERRUPTED = 130
 
 _FILTERS = (
-    *("since", "until", "port", "min_down", "cause", "status"),
-    *("kind", "layer", "seen", "limit"),
+    *("since", "until", "port", "guid", "min_down", "cause", "status"),
+    *("kind", "layer", "seen", "node"),
 )
 
 
@@ -40,16 +41,11 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        return _nobody_reads()
+        give_up_stdout()
+        return 0
     except (FlapdError, OSError) as error:
         return _failed(error)
     return status
-
-
-def _nobody_reads() -> int:
-    """Whoever read the output had enough of it; the interpreter must not flush it once more."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
 
 
 def _failed(error: FlapdError | OSError) -> int:
@@ -69,9 +65,21 @@ def _config(arguments: argparse.Namespace) -> Config:
 
 
 def _targets(arguments: argparse.Namespace) -> list[Target]:
+    token = None if arguments.token_file is None else read_token(arguments.token_file)
     if arguments.url is not None:
-        return [url_target(arguments.url)]
-    return local_targets(_config(arguments))
+        return [url_target(arguments.url, token)]
+    return local_targets(_config(arguments), token)
+
+
+def _socket(arguments: argparse.Namespace) -> SocketTarget:
+    """Of the agent on this node: it alone takes what changes something."""
+    _refuse_url(arguments, "goes through the Unix socket of an agent: run it on its node")
+    return SocketTarget(Path(_config(arguments).paths.socket))
+
+
+def _refuse_url(arguments: argparse.Namespace, why: str) -> None:
+    if arguments.url is not None:
+        raise FlapdError(f"--url: `flapd {arguments.command}` {why}")
 
 
 # Each command imports what it alone needs: `flapd flaps` must not wait for the agent's libraries.
@@ -86,12 +94,21 @@ def _run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from flapd.cli.check import check_config  # noqa: PLC0415
 
-    return check_config(arguments.config)
+    return check_config(arguments.config, arguments.json)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from flapd.cli.status import status  # noqa: PLC0415
+
+    return status(_targets(arguments), arguments.json)
 
 
 def _ports(arguments: argparse.Namespace) -> int:
-    from flapd.cli.ports import ports  # noqa: PLC0415
+    from flapd.cli.ports import captured, ports  # noqa: PLC0415
 
+    if arguments.capture is not None:
+        _refuse_url(arguments, "takes either --url or --from")
+        return captured(arguments.capture, arguments.json)
     here = _config(arguments) if arguments.url is None else None
     return ports(_targets(arguments), here, arguments.json)
 
@@ -101,27 +118,80 @@ def _flaps(arguments: argparse.Namespace) -> int:
 
     given = {name: getattr(arguments, name) for name in _FILTERS}
     filters = {name: value for name, value in given.items() if value is not None}
-    return flaps(_targets(arguments), filters, arguments.json)
+    targets = _targets(arguments)
+    return flaps(targets, filters, arguments.limit, arguments.json, arguments.utc)
+
+
+def _healthcheck(arguments: argparse.Namespace) -> int:
+    try:
+        from flapd.cli.healthcheck import healthcheck  # noqa: PLC0415
+    except ImportError as error:  # of a flapd that is being replaced just now
+        note(f"nothing is known: {error}")
+        return 1 if arguments.unknown == "unhealthy" else 0
+    return healthcheck(
+        partial(_targets, arguments),
+        arguments.max_flaps,
+        arguments.window,
+        arguments.unknown,
+        arguments.json,
+    )
+
+
+def _maintenance(arguments: argparse.Namespace) -> int:
+    from flapd.cli.maintenance import Wish, maintenance  # noqa: PLC0415
+
+    wish = Wish(arguments.for_seconds, arguments.reason, arguments.port, arguments.end)
+    return maintenance(_socket(arguments), wish, arguments.json)
+
+
+def _repaired(arguments: argparse.Namespace) -> int:
+    from flapd.cli.maintenance import repaired  # noqa: PLC0415
+
+    return repaired(_socket(arguments), arguments.port, arguments.note, arguments.json)
+
+
+def _capture(arguments: argparse.Namespace) -> int:
+    from flapd.cli.capture import capture  # noqa: PLC0415
+
+    _refuse_url(arguments, "reads the node it runs on")
+    return capture(
+        _config(arguments),
+        _targets(arguments),
+        arguments.into,
+        force=arguments.force,
+        prints_json=arguments.json,
+    )
 
 
 def _record(arguments: argparse.Namespace) -> int:
     from flapd.cli.record import record  # noqa: PLC0415
 
-    socket = SocketTarget(Path(_config(arguments).paths.socket))
-    return record(socket, arguments.into, arguments.span)
+    return record(_socket(arguments), arguments.into, arguments.span, arguments.json)
 
 
 def _replay(arguments: argparse.Namespace) -> int:
     from flapd.cli.replay import replay  # noqa: PLC0415
 
-    return replay(arguments.file, arguments.json)
+    return replay(arguments.file, arguments.json, arguments.utc)
+
+
+def _cost(arguments: argparse.Namespace) -> int:
+    from flapd.cli.cost import cost  # noqa: PLC0415
+
+    return cost(arguments, _config(arguments))
 
 
 _COMMANDS = {
     "run": _run,
     "check-config": _check,
+    "status": _status,
     "ports": _ports,
     "flaps": _flaps,
+    "healthcheck": _healthcheck,
+    "maintenance": _maintenance,
+    "repaired": _repaired,
+    "capture": _capture,
     "record": _record,
     "replay": _replay,
+    "cost": _cost,
 }

@@ -1,7 +1,10 @@
 """Output: tables that fit 100 columns, and JSON."""
 
 import json
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -48,6 +51,25 @@ def print_json(body: bytes) -> None:
 def note(sentence: str) -> None:
     """Beside the data: to stderr."""
     print(f"flapd: {printable(sentence)}", file=sys.stderr)
+
+
+def give_up_stdout() -> None:
+    """Nobody can read what was printed; the interpreter must not flush it once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_line(text: str, style: str = "", indent: int = 0) -> None:
+    """At most 100 columns wide, what goes on below indented; in colour on a terminal."""
+    width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
+    gap = " " * indent
+    for line in textwrap.wrap(printable(text), width, subsequent_indent=gap) or [""]:
+        if not sys.stdout.isatty():
+            print(line)
+            continue
+        from rich.console import Console  # noqa: PLC0415 - as below
+        from rich.text import Text  # noqa: PLC0415
+
+        Console().print(Text(line, style), soft_wrap=True)
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:

@@ -1,5 +1,6 @@
-"""`flapd ports`: every port here, also where no agent runs."""
+"""`flapd ports`: every port here, also where no agent runs, and of a capture."""
 
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,8 +9,10 @@ import msgspec
 
 from flapd.cli.client import NoAgentError, Target, ask
 from flapd.cli.output import Cell, Column, decoded, note, print_json, print_table
-from flapd.cli.text import printable
+from flapd.cli.text import clock_time, printable
 from flapd.config import Config
+from flapd.core.fabric.view import PortView
+from flapd.serve.bonds import with_members
 from flapd.serve.items import PortItem, PortList, port_item
 
 _COLUMNS = (
@@ -22,6 +25,14 @@ _COLUMNS = (
     Column("24 h", is_number=True),
 )
 _STATE_STYLE = {True: "green", False: "bold red", None: "yellow"}
+_WITNESS_WORDS = {
+    "live": "counts",
+    "unproven": "not moved yet",
+    "saturated": "at its stop",
+    "lying": "missed a down",
+    "unreadable": "cannot be read",
+    "none": "",
+}
 
 
 def ports(targets: Sequence[Target], here: Config | None, as_json: bool) -> int:
@@ -33,31 +44,67 @@ def ports(targets: Sequence[Target], here: Config | None, as_json: bool) -> int:
             raise
         note(f"{error}; what follows is one reading of sysfs, without history")
         body = _surveyed(here)
-    if as_json:
-        print_json(body)
-    else:
-        _print_ports(decoded(body, PortList).items)
+    _show(body, as_json)
+    return 0
+
+
+def captured(capture: Path, as_json: bool) -> int:
+    """Those of a capture; the exit status."""
+    from flapd.sources.capture_opening import captured_ports  # noqa: PLC0415 - only for this
+
+    with tempfile.TemporaryDirectory(prefix="flapd-") as directory:
+        manifest, views = captured_ports(capture, Path(directory))
+    note(f"{capture}: node {manifest.node}, {clock_time(manifest.taken)}, flapd {manifest.flapd}")
+    _show(_listed(views), as_json)
     return 0
 
 
 def _surveyed(config: Config) -> bytes:
     from flapd.sources.survey import survey  # noqa: PLC0415 - only where no agent answers
 
-    views = survey(Path(config.paths.sysfs), config.ports)
+    return _listed(survey(Path(config.paths.sysfs), config.ports))
+
+
+def _listed(views: Sequence[PortView]) -> bytes:
     now_ns = time.monotonic_ns()
-    items = [port_item(view, now_ns=now_ns, flaps_24h=None) for view in views]
+    items = [port_item(view, now_ns=now_ns, flaps_24h=None) for view in with_members(views)]
     return msgspec.json.encode(PortList(items))
 
 
-def _print_ports(items: Sequence[PortItem]) -> None:
+def _show(body: bytes, as_json: bool) -> None:
+    if as_json:
+        print_json(body)
+        return
+    items = decoded(body, PortList).items
     if not items:
         print("No ports: there is no RDMA device, or the configuration leaves all of them out.")
         return
     print_table(_COLUMNS, [_row(item) for item in items])
     for item in items:
-        for source, how in item.sources.items():
-            if how != "on":
-                print(printable(f"{item.port}: {source}: {how}"))
+        for remark in remarks(item):
+            print(printable(f"{item.port}: {remark}"))
+
+
+def remarks(item: PortItem) -> list[str]:
+    """What the table has no room for, a line each."""
+    told = [f"{source}: {how}" for source, how in item.sources.items() if how != "on"]
+    if not item.ever_up:
+        told.append("was never up here: it is listed and not watched")
+    if item.flapping:
+        told.append(f"is flapping: penalty {item.penalty or 0:.0f}")
+    elif item.penalty and item.penalty >= 1:
+        told.append(f"penalty {item.penalty:.0f}")
+    if item.maintenance:
+        told.append("in maintenance")
+    if item.grace:
+        told.append("soon after a boot: downs are recorded, not alerted")
+    if item.saturated:
+        told.append(f"stand at their stop and count no further: {', '.join(item.saturated)}")
+    if item.members:
+        told.append(f"bond of {', '.join(item.members)}")
+    if item.repaired:
+        told.append(f"repaired {clock_time(item.repaired.time)}: {item.repaired.note or 'no note'}")
+    return told
 
 
 def _row(item: PortItem) -> list[Cell]:
@@ -67,20 +114,22 @@ def _row(item: PortItem) -> list[Cell]:
         Cell(f"{item.link_layer}\n{item.driver or ''}"),
         Cell(item.netdev or "-"),
         Cell(f"{item.state or 'not known'}\n{item.phys_state or ''}", _STATE_STYLE[item.up]),
-        Cell(_rate(item)),
+        Cell(_rate(item), "yellow" if item.downgraded else ""),
         Cell(_witness(item), "" if item.witness.status in ("live", "unproven") else "yellow"),
         Cell("-" if item.flaps_24h is None else str(item.flaps_24h)),
     ]
 
 
 def _rate(item: PortItem) -> str:
-    if item.rate_gbps is None:
-        return "-"
-    return f"{item.rate_gbps:g} Gb/s\n{item.width or ''}"
+    rate = "-" if item.rate_gbps is None else f"{item.rate_gbps:g} Gb/s"
+    if item.downgraded and item.expected_rate_gbps is not None:
+        return f"{rate}\nnot {item.expected_rate_gbps:g}"
+    return f"{rate}\n{item.width or ''}"
 
 
 def _witness(item: PortItem) -> str:
     if item.witness.name is None:
         return "none"
     value = "-" if item.witness.value is None else str(item.witness.value)
-    return f"{item.witness.name}\n{value} {item.witness.status}"
+    status = item.witness.status
+    return f"{item.witness.name}\n{value} {_WITNESS_WORDS.get(status, status)}".rstrip()

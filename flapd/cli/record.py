@@ -5,15 +5,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from flapd.cli.client import NoAgentError, RefusedError, Target, ask, download
-from flapd.cli.output import note
+from flapd.cli.output import note, print_json
 from flapd.model.errors import FlapdError
 from flapd.serve.items import RECORDING_ACTIVE, RECORDING_PATH
 
 _LOOK_EVERY_SECONDS = 0.5
 
 
-def record(target: Target, into: Path, span: str) -> int:
+def record(target: Target, into: Path, span: str, as_json: bool) -> int:
     """The exit status; Ctrl-C ends it early, and what was recorded is kept."""
     with _new(into) as file:
         try:
@@ -26,8 +28,15 @@ def record(target: Target, into: Path, span: str) -> int:
         except OSError as error:
             ask([target], RECORDING_PATH, method="DELETE")
             raise FlapdError(f"{into} cannot be written: {error.strerror}") from error
-        note(f"{file.tell()} bytes recorded")
+        _tell(into, file.tell(), as_json)
     return 0
+
+
+def _tell(into: Path, recorded_bytes: int, as_json: bool) -> None:
+    if as_json:
+        print_json(msgspec.json.encode({"path": str(into), "bytes": recorded_bytes}))
+    else:
+        note(f"{recorded_bytes} bytes recorded")
 
 
 def _begin(target: Target, into: Path, span: str) -> None:

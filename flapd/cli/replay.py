@@ -1,39 +1,44 @@
 """`flapd replay`: a recording through the engine, faster than real time."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from flapd.cli.flaps import print_flaps
 from flapd.cli.output import note, print_json
+from flapd.cli.progress import progress
 from flapd.core.engine import Engine
 from flapd.model.event import Event, Outage
 from flapd.serve.items import FlapList, flap_item
 from flapd.store.recording import Header, StateFrame, read_recording
 
 
-def replay(path: Path, as_json: bool) -> int:
+def replay(path: Path, as_json: bool, utc: bool) -> int:
     """Prints the outages that the recording gives; the exit status."""
     began = time.monotonic()
-    recording = Replay(path)
-    found = FlapList([flap_item(outage) for outage in recording.outages()])
+    with progress("replaying") as passed:
+        of_bytes = path.stat().st_size if path.is_file() else 0
+        recording = Replay(path, lambda done_bytes: passed(done_bytes, of_bytes))
+        found = FlapList([flap_item(outage) for outage in recording.outages()])
     seconds = time.monotonic() - began
     note(f"{recording.observations} observations replayed in {seconds:.2f} s")
     if as_json:
         print_json(msgspec.json.encode(found))
     else:
-        print_flaps(found.items)
+        print_flaps(found.items, utc)
     return 0
 
 
 class Replay:
     """One run of a recording through the engine."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, passed: Callable[[int], None] = lambda _bytes: None) -> None:
+        """`passed` is told how many bytes of the recording are behind."""
         self.observations = 0
         self._path = path
+        self._passed = passed
 
     def outages(self) -> list[Outage]:
         """The last revision of every outage, newest first.
@@ -43,6 +48,8 @@ class Replay:
         """
         outages: dict[str, Outage] = {}
         for event in self.events():
+            if not isinstance(event, Outage):
+                continue
             known = outages.get(event.id)
             if known is None or event.revision >= known.revision:
                 outages[event.id] = event
@@ -52,7 +59,7 @@ class Replay:
         """Every event in the order in which the engine told it."""
         engine: Engine | None = None
         node = ""
-        for entry in read_recording(self._path):
+        for entry in read_recording(self._path, self._passed):
             if isinstance(entry, Header):
                 node = entry.node
             elif isinstance(entry, StateFrame):

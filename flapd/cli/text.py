@@ -1,11 +1,12 @@
 """Text for a terminal: what others wrote made harmless, and no more claimed than is known."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 
 import msgspec
 
+from flapd.model.errors import CouldNotFindOutError
 from flapd.serve.items import Interval, Seconds
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -21,18 +22,52 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
-def moment(interval: Interval) -> str:
-    """`2026-11-30 03:12:07.412 ±0.050`, in UTC; what is written covers the whole interval."""
+def times(intervals: Sequence[Interval], utc: bool) -> tuple[str, list[str]]:
+    """A zone, and each moment in it; where summer and winter mix, each tells its own."""
+    offsets = [timedelta(0) if utc else _local_offset(interval) for interval in intervals]
+    moments = [moment(*pair) for pair in zip(intervals, offsets, strict=True)]
+    if len(set(offsets)) <= 1:
+        return _zone(offsets[0] if offsets else timedelta(0)), moments
+    pairs = zip(moments, offsets, strict=True)
+    return "local time", [f"{text} {_zone(offset)}" for text, offset in pairs]
+
+
+def _local_offset(interval: Interval) -> timedelta:
+    at = _EPOCH + timedelta(microseconds=_unix_us(interval.earliest))
+    return at.astimezone().utcoffset() or timedelta(0)
+
+
+def _zone(offset: timedelta) -> str:
+    return timezone(offset).tzname(None)
+
+
+def moment(interval: Interval, offset: timedelta = timedelta(0)) -> str:
+    """`2026-11-30 03:12:07.412 ±0.050`, at `offset` from UTC; it covers the whole interval."""
     earliest_us, latest_us = _unix_us(interval.earliest), _unix_us(interval.latest)
     middle_ms = (earliest_us + latest_us) // 2000
     half_ms = max(middle_ms - earliest_us // 1000, -(-latest_us // 1000) - middle_ms)
-    middle = _EPOCH + timedelta(milliseconds=middle_ms)
+    middle = _EPOCH + timedelta(milliseconds=middle_ms) + offset
     return f"{middle:%Y-%m-%d %H:%M:%S}.{middle_ms % 1000:03d} ±{half_ms / 1000:.3f}"
 
 
+def clock_time(written: str, utc: bool = False) -> str:
+    """An RFC 3339 time to the second, with its zone."""
+    zone, (text,) = times([Interval(written, written)], utc)
+    return f"{text.partition('.')[0]} {zone}"
+
+
+def unix_ns(written: str) -> int:
+    return _unix_us(written) * 1000
+
+
 def _unix_us(written: str) -> int:
-    """Raises msgspec.ValidationError for what is no RFC 3339 time."""
-    return (msgspec.convert(written, datetime) - _EPOCH) // _MICROSECOND
+    """CouldNotFindOutError where it is no RFC 3339 time."""
+    try:
+        return (msgspec.convert(written, datetime) - _EPOCH) // _MICROSECOND
+    except (msgspec.ValidationError, TypeError):  # of a time without a zone
+        raise CouldNotFindOutError(
+            f"the answer is not one of flapd's: {written!r} is no time"
+        ) from None
 
 
 def span(seconds: Seconds) -> str:
@@ -56,4 +91,21 @@ def _rounded(value: float, digits: int, towards: Callable[[float], int]) -> str:
 
 
 def count(number: int, at_least: bool) -> str:
-    return f"at least {number}" if at_least else str(number)
+    """`250+` is at least 250."""
+    return f"{number}+" if at_least else str(number)
+
+
+def length(seconds: float) -> str:
+    """About how long, as `3.2 d`."""
+    unit, size, _ = _unit(seconds)
+    return f"{seconds / size:.0f} {unit}" if unit == "s" else f"{seconds / size:.1f} {unit}"
+
+
+def size(number_bytes: int) -> str:
+    """About how much, as `12.4 MB`."""
+    amount = float(number_bytes)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"

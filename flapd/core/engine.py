@@ -17,7 +17,7 @@ from flapd.model.event import Event
 from flapd.model.observation import Observation
 from flapd.model.times import SECOND_NS
 
-CHECKPOINT_VERSION = b"1"
+CHECKPOINT_VERSION = b"2"
 """Raised whenever what a part holds changes its meaning."""
 
 _VERSION, _SETTINGS, _FABRIC = "version", "settings", "fabric"

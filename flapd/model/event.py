@@ -1,6 +1,6 @@
 """Event: what the engine tells; the journal keeps it, everybody else reads it there."""
 
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -8,13 +8,28 @@ from flapd.model.times import Edge
 
 Kind = Literal["flap", "drop"]
 Status = Literal["open", "closed", "lost"]
-Cause = Literal["link", "subnet", "unknown"]
+Cause = Literal[
+    "link", "subnet", "admin", "boot", "driver_reload", "removed", "maintenance", "unknown"
+]
 Seen = Literal["observed", "unseen", "while_away"]
 Layer = Literal["physical", "logical"]
 
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+
+
+class After(msgspec.Struct, frozen=True):
+    """How the port came back."""
+
+    rate_mbps: int
+    downgraded: bool
+    """Slower than it was before, or than it should be."""
+
 
 class Outage(msgspec.Struct, frozen=True, tag="flap"):
-    """From a down edge to the next up edge of one port; a higher revision replaces a lower."""
+    """From a down edge of one port to the next up edge, or a burst of such.
+
+    A higher revision replaces a lower.
+    """
 
     id: str
     revision: int
@@ -29,7 +44,9 @@ class Outage(msgspec.Struct, frozen=True, tag="flap"):
     seen: Seen
     layer: Layer
     down: Edge
+    """The first down."""
     up: Edge | None
+    """The last up, so far; None while it is down."""
     count: int
     """Downs in it."""
     count_at_least: bool
@@ -40,9 +57,46 @@ class Outage(msgspec.Struct, frozen=True, tag="flap"):
     recorded_ns: int
     """Monotonic time at which this revision was told."""
     down_ns_min: int | None = None
-    """Shortest time it can have been down; None unless it is closed."""
+    """Shortest time it can have been down, all downs together; None unless it is closed."""
     down_ns_max: int | None = None
-    """Longest time it can have been down; None unless it is closed."""
+    """Longest time it can have been down, all downs together; None unless it is closed."""
+    member: str | None = None
+    """Netdev of the member of a bond that went down."""
+    after: After | None = None
+    """None until the rate was read after it came back."""
+    reason: str | None = None
+    """What the module or the kernel's log says of it."""
+    grace: bool = False
+    """Soon after a boot, when links train: recorded, not alerted."""
 
 
-Event = Outage
+Change = Literal[
+    "found",
+    "described",
+    "gone",
+    "back",
+    "flapping",
+    "calm",
+    "witness",
+    "maintenance",
+    "repaired",
+]
+
+
+class PortChange(msgspec.Struct, frozen=True, tag="port"):
+    """Something changed about a port other than up and down; each is a revision of the port."""
+
+    id: str
+    revision: int
+    node: str
+    key: str
+    port: str
+    guid: str | None
+    change: Change
+    note: str
+    """In words: a new name, a status of the witness, who repaired what."""
+    recorded_ns: int
+    wall_offset_ns: int
+
+
+Event: TypeAlias = Outage | PortChange

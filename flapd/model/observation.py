@@ -16,6 +16,8 @@ READ_CARRIER = 4
 """The netdev's carrier and its counts were read with no change in between."""
 READ_FIRST = 8
 """Nobody watched the port until now."""
+READ_RATE = 16
+"""The rate was read as well, in the same sweep and after the state."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True, tag="s"):
@@ -78,4 +80,38 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="t"):
     monotonic_ns: int
 
 
-Observation: TypeAlias = Sample | PortSeen | PortsPresent | ReaderStuck | ClockPair | Tick
+class Expectations(msgspec.Struct, frozen=True, array_like=True, tag="expect"):
+    """What the configuration says this node should have; None = what it had before."""
+
+    ports: int | None
+    rate_mbps: int | None
+
+
+class Maintenance(msgspec.Struct, frozen=True, array_like=True, tag="maintenance"):
+    """Planned work until `until_ns`, or its end where that is past; `key` None = all ports."""
+
+    key: str | None
+    until_ns: int
+    reason: str
+    monotonic_ns: int
+
+
+class Repaired(msgspec.Struct, frozen=True, array_like=True, tag="repaired"):
+    """Somebody replaced cable or module of a port."""
+
+    key: str
+    note: str
+    monotonic_ns: int
+
+
+Observation: TypeAlias = (
+    Sample
+    | PortSeen
+    | PortsPresent
+    | ReaderStuck
+    | ClockPair
+    | Tick
+    | Expectations
+    | Maintenance
+    | Repaired
+)

@@ -19,6 +19,10 @@ class Port(msgspec.Struct, frozen=True):
     netdev: str | None = None
     witnesses: tuple[str, ...] = ()
     """Counters here that count every down, the best first."""
+    member: str | None = None
+    """Of a bond's port: the member netdev this entry stands for; it has a key of its own."""
+    members: tuple[str, ...] = ()
+    """Netdevs of the bond behind this port."""
 
     @property
     def witness(self) -> str | None:

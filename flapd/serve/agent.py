@@ -1,10 +1,13 @@
 """Agent: what serving needs from whoever watches the ports."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from flapd.core.fabric.view import Snapshot
+from flapd.core.fabric.view import MaintenanceView, Snapshot
+from flapd.sources.read_health import ReadHealth
 from flapd.store.history_reader import HistoryReader
 
 
@@ -17,6 +20,19 @@ class Health(msgspec.Struct):
     """Events that are shown and not yet on disk; falls again."""
     observations_refused: int = 0
     config_reloaded_ok: bool = True
+    reads: ReadHealth = msgspec.field(default_factory=ReadHealth)
+
+
+class About(msgspec.Struct, frozen=True):
+    """What stays the same while the agent runs."""
+
+    node: str
+    boot: str
+    started_ns: int
+    """Monotonic."""
+    config: str
+    history: Path
+    ring: Path
 
 
 class RecordingStatus(msgspec.Struct, frozen=True):
@@ -32,7 +48,7 @@ class Agent(Protocol):
     """Called from several threads; no call waits for hardware."""
 
     @property
-    def node(self) -> str: ...
+    def about(self) -> About: ...
 
     @property
     def history(self) -> HistoryReader: ...
@@ -44,6 +60,22 @@ class Agent(Protocol):
 
     def not_ready(self) -> list[str]:
         """Why not every watched port is known yet, a sentence each; empty = ready."""
+        ...
+
+    def subscribe(self, committed: Callable[[], None]) -> None:
+        """Calls `committed`, in any thread, each time events are in the history and shown."""
+        ...
+
+    def maintain(self, key: str | None, until_ns: int, reason: str) -> tuple[MaintenanceView, ...]:
+        """Planned work on a port (None = all) until a monotonic time; all that goes on then."""
+        ...
+
+    def end_maintenance(self) -> tuple[MaintenanceView, ...]:
+        """Ends all planned work; what goes on then."""
+        ...
+
+    def repaired(self, key: str, note: str) -> None:
+        """Somebody replaced cable or module of this port."""
         ...
 
     def start_recording(self, seconds: float, max_bytes: int) -> RecordingStatus:

@@ -7,10 +7,13 @@ import msgspec
 
 from flapd.model.errors import FlapdError
 
-Code = Literal["bad_parameter", "not_found", "method_not_allowed", "too_many", "unavailable"]
+Code = Literal[
+    "bad_parameter", "unauthorized", "not_found", "method_not_allowed", "too_many", "unavailable"
+]
 
 STATUS: dict[Code, HTTPStatus] = {
     "bad_parameter": HTTPStatus.BAD_REQUEST,
+    "unauthorized": HTTPStatus.UNAUTHORIZED,
     "not_found": HTTPStatus.NOT_FOUND,
     "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
     "too_many": HTTPStatus.TOO_MANY_REQUESTS,
@@ -21,7 +24,7 @@ STATUS: dict[Code, HTTPStatus] = {
 class ErrorBody(msgspec.Struct, frozen=True):
     code: str
     message: str
-    parameter: str | None = None
+    parameter: str | None
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True):

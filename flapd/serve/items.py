@@ -1,13 +1,12 @@
 """Items: what the API tells, field by field. What is not known is None, never 0."""
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from flapd.core.fabric.catalogue import PHYSICAL_STATE, RATE_MBPS, STATE, WIDTH_LANES, short_name
-from flapd.core.fabric.view import PortView
-from flapd.model.event import Outage
+from flapd.core.fabric.view import PortView, Repair
+from flapd.model.event import After, Outage, PortChange
 from flapd.model.times import SECOND_NS, Edge, rfc3339
 from flapd.serve.names import counter_names, physical_state_text, state_text
 
@@ -36,6 +35,52 @@ class Witness(msgspec.Struct, frozen=True):
     status: str
 
 
+class AfterItem(msgspec.Struct, frozen=True):
+    """How the port came back."""
+
+    rate_gbps: float
+    downgraded: bool
+
+
+class RepairItem(msgspec.Struct, frozen=True):
+    time: str
+    note: str
+
+
+class ChangeItem(msgspec.Struct, frozen=True):
+    """What changed about a port, and when."""
+
+    kind: str
+    note: str
+    time: str
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """The other end of the cable."""
+
+    switch: str | None
+    port: str | None
+
+
+class Module(msgspec.Struct, frozen=True):
+    vendor: str | None
+    part: str | None
+    serial: str | None
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    low: float
+    likely: float
+    high: float
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Samples: `time` is the first column, a counter that was not read is null."""
+
+    columns: list[str]
+    rows: list[list[int | float | str | None]]
+
+
 class PortItem(msgspec.Struct, frozen=True, kw_only=True):
     """One port. Names and values of enumerations are strings: a reader accepts new ones."""
 
@@ -55,6 +100,7 @@ class PortItem(msgspec.Struct, frozen=True, kw_only=True):
     rate_gbps: float | None
     width: str | None
     expected_rate_gbps: float | None = None
+    downgraded: bool | None = None
     up: bool | None
     watched: bool
     ever_up: bool
@@ -63,15 +109,23 @@ class PortItem(msgspec.Struct, frozen=True, kw_only=True):
     saturated: list[str]
     flapping: bool | None = None
     penalty: float | None = None
+    grace: bool = False
     flaps_24h: int | None
     last_down: Interval | None
     readable: bool
     stale_seconds: float | None
     maintenance: bool | None = None
-    members: list[str] | None = None
-    peer: Any = None
-    module: Any = None
+    members: list[str] = []
+    repaired: RepairItem | None = None
+    peer: Peer | None = None
+    module: Module | None = None
     sources: dict[str, str]
+
+
+class ChangedPort(PortItem, frozen=True, kw_only=True):
+    """A port as it is now, with what changed."""
+
+    change: ChangeItem
 
 
 class FlapItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,18 +149,25 @@ class FlapItem(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     count_at_least: bool
     settled: bool
-    after: Any = None
+    after: AfterItem | None = None
     reason: str | None = None
     evidence: list[str]
     boot: str
-    grace: bool | None = None
+    grace: bool = False
     black_box: bool = False
     incidents: list[str] = []
-    gpu_seconds: Any = None
+    gpu_seconds: Estimate | None = None
+
+
+class BlackBoxItem(Table, frozen=True):
+    pending: bool
+    """More of it is to come."""
+    incomplete: bool
+    """Samples of some of its time were lost, expired, or are damaged."""
 
 
 class FlapDetail(FlapItem, frozen=True, kw_only=True):
-    black_box_data: Any = None
+    black_box_data: BlackBoxItem | None = None
 
 
 class FlapList(msgspec.Struct, frozen=True):
@@ -133,15 +194,15 @@ def interval(edge: Edge) -> Interval:
     return Interval(rfc3339(edge.earliest_unix_ns), rfc3339(edge.latest_unix_ns))
 
 
-def flap_item(
-    outage: Outage, kind: Callable[..., FlapItem] = FlapItem, *, durable: bool = True
-) -> FlapItem:
-    return kind(
+def flap_item(outage: Outage, *, durable: bool = True, black_box: bool = False) -> FlapItem:
+    return FlapItem(
         durable=durable,
+        black_box=black_box,
         id=outage.id,
         revision=outage.revision,
         port=outage.port,
         guid=outage.guid,
+        member=outage.member,
         kind=outage.kind,
         status=outage.status,
         cause=outage.cause,
@@ -156,43 +217,93 @@ def flap_item(
         count=outage.count,
         count_at_least=outage.count_at_least,
         settled=outage.settled,
+        after=_after(outage.after),
+        reason=outage.reason,
         evidence=list(outage.evidence),
         boot=outage.boot,
+        grace=outage.grace,
     )
+
+
+def without_jobs(item: FlapItem) -> FlapItem:
+    """What may be told to those who may not see what belongs to jobs."""
+    return msgspec.structs.replace(item, incidents=[], gpu_seconds=None)
 
 
 def port_item(
     view: PortView, *, now_ns: int, flaps_24h: int | None, stuck_since_ns: int | None = None
 ) -> PortItem:
     """The port at the monotonic time `now_ns`; `flaps_24h` is None without a history."""
-    port, values = view.port, view.values
-    names = counter_names(view)
+    told = _identity(view) | _link(view) | _counted(view)
     return PortItem(
-        id=port.key,
-        port=port.name,
-        device=port.device,
-        number=port.number,
-        guid=port.guid,
-        pci=port.pci,
-        driver=port.driver,
-        link_layer=port.link_layer,
-        netdev=port.netdev,
-        state=state_text(values.get(STATE)),
-        phys_state=physical_state_text(values.get(PHYSICAL_STATE)),
-        rate_gbps=_scaled(values.get(RATE_MBPS), 1000),
-        width=f"{values[WIDTH_LANES]}X" if WIDTH_LANES in values else None,
-        up=view.up,
-        watched=view.present,
-        ever_up=view.ever_up,
-        witness=_witness(view),
-        counters={short: values.get(name) for name, short in names.items()},
-        saturated=[names.get(name, short_name(name)) for name in view.saturated],
+        **told,
         flaps_24h=flaps_24h,
-        last_down=None if view.last_down is None else interval(view.last_down),
-        readable=view.readable,
         stale_seconds=_seconds_since(view.last_read_ns, now_ns),
         sources={"sysfs": sysfs_source(view, now_ns, stuck_since_ns)},
     )
+
+
+def changed_port(item: PortItem, change: PortChange) -> ChangedPort:
+    told = {name: getattr(item, name) for name in PortItem.__struct_fields__}
+    told["revision"] = change.revision
+    time = rfc3339(change.recorded_ns + change.wall_offset_ns)
+    return ChangedPort(**told, change=ChangeItem(change.change, change.note, time))
+
+
+def _identity(view: PortView) -> dict[str, Any]:
+    port = view.port
+    return {
+        "id": port.key,
+        "revision": view.revision,
+        "port": port.name,
+        "device": port.device,
+        "number": port.number,
+        "guid": port.guid,
+        "pci": port.pci,
+        "driver": port.driver,
+        "link_layer": port.link_layer,
+        "netdev": port.netdev,
+        "members": list(port.members),
+    }
+
+
+def _link(view: PortView) -> dict[str, Any]:
+    values = view.values
+    return {
+        "state": state_text(values.get(STATE)),
+        "phys_state": physical_state_text(values.get(PHYSICAL_STATE)),
+        "rate_gbps": _scaled(values.get(RATE_MBPS), 1000),
+        "width": f"{values[WIDTH_LANES]}X" if WIDTH_LANES in values else None,
+        "expected_rate_gbps": _scaled(view.expected_rate_mbps, 1000),
+        "downgraded": view.downgraded,
+        "up": view.up,
+        "watched": view.watched,
+        "ever_up": view.ever_up,
+        "readable": view.readable,
+        "flapping": view.flapping,
+        "penalty": view.penalty,
+        "grace": view.grace,
+        "maintenance": view.maintenance,
+        "repaired": _repair(view.repaired),
+        "last_down": None if view.last_down is None else interval(view.last_down),
+    }
+
+
+def _counted(view: PortView) -> dict[str, Any]:
+    names = counter_names(view)
+    return {
+        "witness": _witness(view),
+        "counters": {short: view.values.get(name) for name, short in names.items()},
+        "saturated": [names.get(name, short_name(name)) for name in view.saturated],
+    }
+
+
+def _after(after: After | None) -> AfterItem | None:
+    return None if after is None else AfterItem(after.rate_mbps / 1000, after.downgraded)
+
+
+def _repair(repair: Repair | None) -> RepairItem | None:
+    return None if repair is None else RepairItem(rfc3339(repair.unix_ns), repair.note)
 
 
 def _span_seconds(outage: Outage) -> float | None:

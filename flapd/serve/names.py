@@ -1,7 +1,9 @@
 """What ports, states and counters are called on screen, in JSON and in labels."""
 
-from flapd.core.fabric.catalogue import CARRIER, NOT_A_COUNTER, short_name
-from flapd.core.fabric.view import PortView, Snapshot
+from collections.abc import Collection, Iterable
+
+from flapd.core.fabric.catalogue import NOT_A_COUNTER, short_name
+from flapd.core.fabric.view import PortView
 
 _HW = "hw_counters/"
 _DIRECTORIES = ("counters/", _HW, "net/")
@@ -39,11 +41,15 @@ def _text(texts: tuple[str | None, ...], number: int | None) -> str | None:
 
 
 def counter_names(view: PortView) -> dict[str, str]:
-    """File -> short name of every counter of a port, read or not.
+    """File -> short name of every counter of a port, read or not."""
+    return shown_names([name for name in {**view.values, **view.errors} if _is_counter(name)])
+
+
+def shown_names(files: Collection[str]) -> dict[str, str]:
+    """File -> short name.
 
     Where two directories have a counter of one name, that of hw_counters keeps its directory.
     """
-    files = [name for name in {**view.values, **view.errors} if _is_counter(name)]
     plain = {short_name(name) for name in files if not name.startswith(_HW)}
     return {name: _shown(name, plain) for name in files}
 
@@ -54,17 +60,23 @@ def _shown(name: str, plain: set[str]) -> str:
 
 
 def _is_counter(name: str) -> bool:
-    return name.startswith(_DIRECTORIES) and name != CARRIER and name not in NOT_A_COUNTER
+    return name.startswith(_DIRECTORIES) and name not in NOT_A_COUNTER
 
 
-def named_ports(snapshot: Snapshot) -> list[PortView]:
+def named_ports(views: Iterable[PortView]) -> list[PortView]:
     """One view for each device and number: a card that was replaced leaves its name to the new."""
     chosen: dict[str, PortView] = {}
-    for view in snapshot.ports:
+    for view in views:
         other = chosen.get(view.port.name)
         if other is None or _recency(view) > _recency(other):
             chosen[view.port.name] = view
     return list(chosen.values())
+
+
+def sources_up(views: Iterable[PortView]) -> dict[str, bool]:
+    """Source -> it can read at least one port; of no ports nothing can be told."""
+    present = [view for view in views if view.present]
+    return {"sysfs": any(view.readable for view in present)} if present else {}
 
 
 def _recency(view: PortView) -> tuple[bool, int]:

@@ -1,57 +1,26 @@
 """Port metrics: the families that have a sample for each port."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    Metric,
-    UnknownMetricFamily,
-)
-from prometheus_client.samples import Sample
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from flapd.core.fabric.catalogue import (
-    CATALOGUE,
-    PHYSICAL_STATE,
-    RATE_MBPS,
-    STATE,
-    Counter,
-    stop_of,
-)
+from flapd.core.fabric.catalogue import PHYSICAL_STATE, RATE_MBPS, STATE
 from flapd.core.fabric.view import COUNTED_CAUSES, WITNESS_STATUSES, PortView
 from flapd.model.times import SECOND_NS, Edge
-from flapd.serve.names import counter_names
+from flapd.serve.counter_metrics import counter_families
+from flapd.serve.labelled import Labelled, Labels, labels_of
+from flapd.serve.settings import CounterChoice
 
 _BYTES_PER_MEGABIT = 125_000
 
-Labels = dict[str, str]
 
+class _Exported(NamedTuple):
+    """One port, with labels that several of its families share."""
 
-class Labelled:
-    """A family that is filled with labels made once a port."""
-
-    def __init__(self, family: Metric) -> None:
-        self.family = family
-        self._name = family.name + ("_total" if family.type == "counter" else "")
-
-    def add(self, labels: Labels, value: float) -> None:
-        self.family.samples.append(Sample(self._name, labels, value))
-
-
-class _Exported:
-    """One port, and what several of its families share."""
-
-    def __init__(self, view: PortView) -> None:
-        self.view = view
-        self.labels: Labels = {"device": view.port.device, "port": str(view.port.number)}
-
-    @cached_property
-    def counters(self) -> dict[str, str]:
-        """File -> short name of what could be read."""
-        names = counter_names(self.view)
-        return {name: short for name, short in names.items() if name in self.view.values}
+    view: PortView
+    labels: Labels
 
 
 class _Value(NamedTuple):
@@ -88,8 +57,8 @@ _VALUES = (
     _Value(
         GaugeMetricFamily,
         "flapd_port_watched",
-        "1 where the port is found and watched, 0 where it is gone.",
-        lambda view: view.present,
+        "1 where the port is found and was up at some time, 0 where it is gone or only listed.",
+        lambda view: view.watched,
     ),
     _Value(
         GaugeMetricFamily,
@@ -115,6 +84,24 @@ _VALUES = (
         "flapd_port_rate_bytes_per_second",
         "Signalling rate of the port.",
         _rate,
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_port_downgraded",
+        "1 where the port is up and slower than it should be.",
+        lambda view: view.downgraded,
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_port_maintenance",
+        "1 while planned work goes on at the port.",
+        lambda view: view.maintenance,
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_port_boot_grace",
+        "1 soon after a boot, when downs are recorded and not alerted.",
+        lambda view: view.grace,
     ),
     _Value(
         CounterMetricFamily,
@@ -153,6 +140,18 @@ _VALUES = (
         lambda view: _middle_seconds(view.down_since) or 0,
     ),
     _Value(
+        GaugeMetricFamily,
+        "flapd_link_flapping",
+        "1 from when the penalty of the port passed flap.suspect until it falls to flap.clear.",
+        lambda view: view.flapping,
+    ),
+    _Value(
+        GaugeMetricFamily,
+        "flapd_link_penalty",
+        "What the downs of the port add up to; falls to half in flap.half_life.",
+        lambda view: view.penalty,
+    ),
+    _Value(
         CounterMetricFamily,
         "flapd_port_counter_resets",
         "Times the counter of downs was found lower than before.",
@@ -161,10 +160,13 @@ _VALUES = (
 )
 
 
-def port_families(views: Iterable[PortView]) -> Iterator[Metric]:
+def port_families(
+    views: Iterable[PortView], counters: CounterChoice = "errors"
+) -> Iterator[Metric]:
     """Families with at least one sample; each view is of another port."""
-    ports = [_Exported(view) for view in views]
-    for family in _all_families(ports):
+    ports = [_Exported(view, labels_of(view)) for view in views]
+    families = (_all_families(ports), counter_families((port.view for port in ports), counters))
+    for family in chain(*families):
         if family.samples:
             yield family
 
@@ -175,11 +177,6 @@ def _all_families(ports: list[_Exported]) -> Iterator[Metric]:
         yield _valued(ports, described)
     yield _downs(ports)
     yield _witness_status(ports)
-    for counter in CATALOGUE.values():
-        if counter.klass == "error":
-            yield _error_counter(ports, counter)
-    yield _driver_counters(ports)
-    yield _saturated(ports)
 
 
 def _info(ports: list[_Exported]) -> Metric:
@@ -228,45 +225,4 @@ def _witness_status(ports: list[_Exported]) -> Metric:
         for status in WITNESS_STATUSES:
             now = exported.view.witness_status == status
             family.add(exported.labels | {"status": status}, now)
-    return family.family
-
-
-def _error_counter(ports: list[_Exported], counter: Counter) -> Metric:
-    family = Labelled(
-        CounterMetricFamily(f"flapd_port_{counter.metric}", f"{counter.name} of the port.")
-    )
-    for exported in ports:
-        value = exported.view.values.get(counter.name)
-        if value is not None:
-            family.add(exported.labels, value * counter.scale)
-    return family.family
-
-
-def _driver_counters(ports: list[_Exported]) -> Metric:
-    family = Labelled(
-        UnknownMetricFamily(
-            "flapd_port_driver_counter",
-            "What the driver counts in hw_counters and flapd knows nothing of.",
-        )
-    )
-    for exported in ports:
-        for name, short in exported.counters.items():
-            if name.startswith("hw_counters/") and name not in CATALOGUE:
-                labels = exported.labels | {"counter": short}
-                family.add(labels, exported.view.values[name])
-    return family.family
-
-
-def _saturated(ports: list[_Exported]) -> Metric:
-    family = Labelled(
-        GaugeMetricFamily(
-            "flapd_port_counter_saturated",
-            "1 where the counter stands at its stop and counts no further.",
-        )
-    )
-    for exported in ports:
-        stopped = exported.view.saturated
-        for name, short in exported.counters.items():
-            if stop_of(name) is not None:
-                family.add(exported.labels | {"counter": short}, name in stopped)
     return family.family

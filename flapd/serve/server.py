@@ -1,22 +1,28 @@
 """Server: the agent on the network and on its Unix socket."""
 
 import asyncio
+import contextlib
+import socket
+import ssl
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 import structlog
 from aiohttp import web
 
+from flapd.model.errors import FlapdError
+from flapd.serve.access import Gate
 from flapd.serve.agent import Agent
-from flapd.serve.answers import errors_as_json
-from flapd.serve.api import Api
-from flapd.serve.connection import accept
-from flapd.serve.recording import RecordingApi
-from flapd.serve.settings import HttpSettings, parse_listen
+from flapd.serve.connection import HANDSHAKE_SECONDS, Reception
+from flapd.serve.credentials import Certificates, credential_faults
+from flapd.serve.routes import build_app
+from flapd.serve.settings import CounterChoice, HttpSettings, parse_listen
 from flapd.serve.sockets import tcp_socket, unix_socket
 
 MOST_TCP_CONNECTIONS = 256
 MOST_LOCAL_CONNECTIONS = 256
+RENEWAL_SECONDS = 5.0
+"""How often the files of TLS are looked at."""
 
 _THREADS = 4
 _SHUTDOWN_SECONDS = 0.5
@@ -25,25 +31,25 @@ _SHUTDOWN_SECONDS = 0.5
 _log = structlog.get_logger()
 
 
-def build_app(agent: Agent, executor: Executor, *, local: bool) -> web.Application:
-    """The routes; those that change something only where `local`."""
-    app = web.Application(middlewares=[errors_as_json])
-    app.add_routes(Api(agent, executor).routes())
-    if local:
-        app.add_routes(RecordingApi(agent, executor).routes())
-    return app
-
-
 class Server:
     """Serves from start() to stop(); both are called once, on one loop."""
 
-    def __init__(self, agent: Agent, settings: HttpSettings, socket_path: Path) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        settings: HttpSettings,
+        socket_path: Path,
+        counters: CounterChoice = "errors",
+    ) -> None:
         self._agent = agent
+        self._settings = settings
         self._listen = parse_listen(settings.listen)
         self._socket_path = socket_path
-        self._executor = ThreadPoolExecutor(_THREADS, "serve")
-        self._listeners: list[asyncio.AbstractServer] = []
+        self._counters = counters
+        self._executor: Executor = ThreadPoolExecutor(_THREADS, "serve")
         self._runners: list[web.AppRunner] = []
+        self._local: asyncio.AbstractServer | None = None
+        self._network: _NetworkListener | None = None
         self.tcp_address: tuple[str, int] | None = None
         """Where it listens on TCP, once started."""
 
@@ -59,24 +65,25 @@ class Server:
 
     async def _start_local(self) -> None:
         bound = unix_socket(self._socket_path)
-        server = await self._run(local=True)
+        reception = Reception(await self._run(local=True), MOST_LOCAL_CONNECTIONS)
         loop = asyncio.get_running_loop()
-        factory = accept(server, MOST_LOCAL_CONNECTIONS)
-        self._listeners.append(await loop.create_unix_server(factory, sock=bound))
+        self._local = await loop.create_unix_server(reception, sock=bound)
         _log.info("listening", socket=str(self._socket_path))
 
     async def _start_tcp(self, host: str, port: int) -> None:
+        for fault in credential_faults(self._settings):
+            raise FlapdError(str(fault))
         bound = tcp_socket(host, port)
         self.tcp_address = bound.getsockname()[:2]
-        server = await self._run(local=False)
-        loop = asyncio.get_running_loop()
-        factory = accept(server, MOST_TCP_CONNECTIONS)
-        self._listeners.append(await loop.create_server(factory, sock=bound))
-        _log.info("listening", host=host, port=bound.getsockname()[1])
+        reception = Reception(await self._run(local=False), MOST_TCP_CONNECTIONS)
+        self._network = _NetworkListener(bound, reception, Certificates(self._settings))
+        await self._network.start()
+        _log.info("listening", host=host, port=self.tcp_address[1])
 
     async def _run(self, *, local: bool) -> web.Server:
+        gate = Gate(self._settings, local=local)
         runner = web.AppRunner(
-            build_app(self._agent, self._executor, local=local),
+            build_app(self._agent, self._executor, gate, self._counters, local=local),
             shutdown_timeout=_SHUTDOWN_SECONDS,
         )
         await runner.setup()
@@ -86,9 +93,58 @@ class Server:
 
     async def stop(self) -> None:
         """Within two seconds, whatever clients do."""
-        for listener in self._listeners:
-            listener.close()
+        if self._local is not None:
+            self._local.close()
+        if self._network is not None:
+            await self._network.stop()
         await asyncio.gather(*(runner.cleanup() for runner in self._runners))
         if self._runners:
             self._socket_path.unlink(missing_ok=True)
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+class _NetworkListener:
+    """Listens on one bound socket, with the TLS files as they are now."""
+
+    def __init__(
+        self, bound: socket.socket, reception: Reception, certificates: Certificates
+    ) -> None:
+        self._bound = bound
+        self._reception = reception
+        self._certificates = certificates
+        self._server: asyncio.AbstractServer | None = None
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        context = self._certificates.context()
+        await self._listen(context)
+        if context is not None:
+            self._renewing = asyncio.create_task(self._renew())
+
+    async def stop(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._renewing
+        if self._server is not None:
+            self._server.close()
+        self._bound.close()
+
+    async def _listen(self, context: ssl.SSLContext | None) -> None:
+        """On a descriptor of its own, so that the one before can be closed without a gap."""
+        before = self._server
+        self._server = await asyncio.get_running_loop().create_server(
+            self._reception,
+            sock=self._bound.dup(),
+            ssl=context,
+            ssl_handshake_timeout=None if context is None else HANDSHAKE_SECONDS,
+        )
+        if before is not None:
+            before.close()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEWAL_SECONDS)
+            context = self._certificates.renewed()
+            if context is not None:
+                await self._listen(context)

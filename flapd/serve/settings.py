@@ -1,6 +1,7 @@
-"""HttpSettings: where the agent is reached over the network."""
+"""What serving can be told: where, to whom, and which counters."""
 
 import re
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -15,7 +16,28 @@ _WRITTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})"
 
 
 class HttpSettings(msgspec.Struct, frozen=True):
+    """Paths are "" where there is none."""
+
     listen: str = f"0.0.0.0:{DEFAULT_PORT}"
+    open: bool = False
+    """Everybody may read everything, what belongs to jobs as well."""
+    token_file: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    client_ca: str = ""
+
+
+CounterChoice: TypeAlias = Literal["errors", "all"] | tuple[str, ...]
+
+
+class MetricsSettings(msgspec.Struct, frozen=True):
+    counters: Annotated[
+        CounterChoice,
+        msgspec.Meta(
+            description='"errors", "all" or a list of globs such as ["link_downed", "*retrans*"]'
+        ),
+    ] = "errors"
+    """Which counters of the ports are exported."""
 
 
 def parse_listen(written: str) -> tuple[str, int] | None:

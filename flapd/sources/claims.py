@@ -24,20 +24,20 @@ class Claims:
 
     def claim(self, device: str, port: Port) -> Port | None:
         """The port under the identity that is its own; None while another device holds that."""
-        own = replace(port, key=f"{port.guid}@{port.pci or device}/{port.number}")
+        *shared, own = _identities(device, port)
         with self._lock:
-            if port.key in self._twins:
-                self._holders[own.key] = device
-                return own
-            if self._holders.setdefault(port.key, device) == device:
-                del self._disputes[device, port.key]
-                return port
-            self._disputes[device, port.key] += 1
-            if self._disputes[device, port.key] < DISPUTED_ROUNDS:
-                return None
-            self._twins.add(port.key)
-            self._holders[own.key] = device
-            return own
+            for key in shared:
+                if key in self._twins:
+                    continue
+                if self._holders.setdefault(key, device) == device:
+                    del self._disputes[device, key]
+                    return replace(port, key=key)
+                self._disputes[device, key] += 1
+                if self._disputes[device, key] < DISPUTED_ROUNDS:
+                    return None
+                self._twins.add(key)
+            self._holders[own] = device
+            return replace(port, key=own)
 
     def release(self, device: str, but: frozenset[str] = frozenset()) -> None:
         """Lets go of what the device holds, except for some keys."""
@@ -51,3 +51,13 @@ class Claims:
     def keys(self) -> frozenset[str]:
         with self._lock:
             return frozenset(self._holders)
+
+
+def _identities(device: str, port: Port) -> tuple[str, ...]:
+    """The best first; planes of one card share even its PCI address."""
+    member = f"/{port.member}" if port.member else ""
+    name = f"{port.number}{member}"
+    by_name = f"{port.guid}@{device}/{name}"
+    if port.pci is None:
+        return port.key, by_name
+    return port.key, f"{port.guid}@{port.pci}/{name}", by_name

@@ -6,22 +6,34 @@ Reads only what needs no query of the device: names, links, GUIDs, link layer
 
 import re
 from collections.abc import Iterator
-from errno import ENOENT
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from flapd.core.fabric.catalogue import CARRIER_DOWNS, LINK_DOWNED, witnesses_among
+from msgspec.structs import replace
+
+from flapd.core.fabric.catalogue import (
+    CARRIER_DOWNS,
+    LINK_DOWN_EVENTS_PHY,
+    WITNESSES,
+    witnesses_among,
+)
 from flapd.model.errors import FlapdError
 from flapd.model.port import Port
 from flapd.sources.files import list_names, read_text
+from flapd.sources.function import Function, function_of, manages_nvlink, pci_of
+from flapd.sources.netdev import members_of, netdev_directory, netdev_of
 from flapd.sources.settings import PortsSettings
 
-_GUID = re.compile(r"[0-9a-f]{4}(:[0-9a-f]{4}){3}")
-_NO_GUID = "0000:0000:0000:0000"
-_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_NUMBER = re.compile(r"[0-9]{1,3}", re.ASCII)
-_NETDEV = re.compile(r"[^/\s]{1,15}")
-_FIRST_GIDS = 16
+__all__ = [
+    "Discovery",
+    "devices_of",
+    "netdev_directory",
+    "port_directory",
+    "ports_of_device",
+    "refuse_no_sysfs",
+]
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,2}")
 
 
 def devices_of(sysfs: Path) -> list[str]:
@@ -30,13 +42,8 @@ def devices_of(sysfs: Path) -> list[str]:
 
 
 def ports_of_device(sysfs: Path, device: str, settings: PortsSettings) -> Iterator[Port]:
-    """Every port of it that is included; OSError where something cannot be read just now."""
-    directory = sysfs / "class/infiniband" / device
-    for number in list_names(directory / "ports"):
-        if _NUMBER.fullmatch(number) and _included(settings, [f"{device}/{number}"]):
-            port = _describe(sysfs, device, int(number))
-            if _included(settings, [port.name, port.guid, port.pci]):
-                yield port
+    """One look, as by `Discovery.ports_of`."""
+    return Discovery(sysfs, settings).ports_of(device)
 
 
 def refuse_no_sysfs(sysfs: Path) -> None:
@@ -49,71 +56,103 @@ def port_directory(sysfs: Path, port: Port) -> Path:
     return sysfs / "class/infiniband" / port.device / "ports" / str(port.number)
 
 
-def netdev_directory(sysfs: Path, netdev: str) -> Path:
-    return sysfs / "class/net" / netdev
+class Discovery:
+    """Looks again and again, and reads once what cannot change while a device exists."""
 
+    def __init__(self, sysfs: Path, settings: PortsSettings) -> None:
+        self._sysfs = sysfs
+        self._settings = settings
+        self._functions: dict[str, Function] = {}
+        self._managing: dict[str, tuple[Function, bool]] = {}
+        """Whether those whose vital product data was read manage NVLink."""
 
-def _included(settings: PortsSettings, names: list[str | None]) -> bool:
-    def any_matches(patterns: tuple[str, ...]) -> bool:
+    def ports_of(self, device: str) -> Iterator[Port]:
+        """Every port of it that is included; after a bond's port one for each of its members.
+
+        OSError where something cannot be read just now.
+        """
+        directory = self._sysfs / "class/infiniband" / device
+        for number in list_names(directory / "ports"):
+            if _NUMBER.fullmatch(number) and not self._matches(
+                self._settings.exclude, f"{device}/{number}"
+            ):
+                yield from self._found(directory, int(number))
+
+    def _found(self, directory: Path, number: int) -> Iterator[Port]:
+        function = self._function(directory)
+        port = Port(
+            key=f"{function.guid or function.pci or directory.name}/{number}",
+            device=directory.name,
+            number=number,
+            link_layer="Unknown",
+            guid=function.guid,
+            pci=function.pci,
+            driver=function.driver,
+        )
+        if self._includes(port, function):
+            port = self._with_link_layer(port)
+            if not self._manages_nvlink(directory, port, function):
+                port = self._with_netdev(directory, port, function)
+                yield port
+                yield from self._members(port)
+
+    def _function(self, directory: Path) -> Function:
+        function = function_of(directory, self._functions.get(directory.name))
+        self._functions[directory.name] = function
+        return function
+
+    def _includes(self, port: Port, function: Function) -> bool:
+        if function.is_virtual and not self._settings.virtual_functions:
+            return False
+        names = (port.name, port.guid, port.pci)
+        excluded = self._matches(self._settings.exclude, *names)
+        return not excluded and self._matches(self._settings.include, *names)
+
+    def _matches(self, patterns: tuple[str, ...], *names: str | None) -> bool:
         return any(fnmatchcase(name, pattern) for name in names if name for pattern in patterns)
 
-    if any_matches(settings.exclude):
-        return False
-    only_the_name_is_known = len(names) == 1
-    return only_the_name_is_known or any_matches(settings.include)
+    def _with_link_layer(self, port: Port) -> Port:
+        told = read_text(port_directory(self._sysfs, port) / "link_layer")
+        return replace(port, link_layer=told or port.link_layer)
 
+    def _manages_nvlink(self, directory: Path, port: Port, function: Function) -> bool:
+        read, manages = self._managing.get(port.device, (None, False))
+        if read != function:
+            manages = manages_nvlink(directory, port.driver, port.link_layer)
+            self._managing[port.device] = function, manages
+        return manages
 
-def _describe(sysfs: Path, device: str, number: int) -> Port:
-    directory = sysfs / "class/infiniband" / device
-    guid = read_text(directory / "node_guid")
-    if guid is None:
-        raise FileNotFoundError(ENOENT, "there is no node_guid: it is going", device)
-    known_guid = guid if guid != _NO_GUID and _GUID.fullmatch(guid) else None
-    pci = _link_name(directory / "device")
-    if pci is not None and not _PCI.fullmatch(pci):
-        pci = None
-    link_layer = read_text(directory / "ports" / str(number) / "link_layer") or "Unknown"
-    netdev = _netdev(directory, number, link_layer)
-    return Port(
-        key=f"{known_guid or pci or device}/{number}",
-        device=device,
-        number=number,
-        link_layer=link_layer,
-        guid=known_guid,
-        pci=pci,
-        driver=_link_name(directory / "device/driver"),
-        netdev=netdev,
-        witnesses=_witnesses(sysfs, directory / "ports" / str(number), link_layer, netdev),
-    )
+    def _with_netdev(self, directory: Path, port: Port, function: Function) -> Port:
+        netdev = netdev_of(directory, port.number, port.link_layer, function.parent)
+        bonds = netdev is not None and port.link_layer != "InfiniBand"
+        port = replace(
+            port,
+            netdev=netdev,
+            members=members_of(self._sysfs, netdev) if netdev and bonds else (),
+        )
+        return replace(port, witnesses=self._witnesses(port))
 
+    def _witnesses(self, port: Port) -> tuple[str, ...]:
+        """Those of the counters that the catalogue has for a port like this that are here."""
+        candidates = witnesses_among(port.driver, port.link_layer, WITNESSES)
+        return tuple(name for name in candidates if self._is_there(port, name))
 
-def _link_name(link: Path) -> str | None:
-    """Last component of what a link leads to; None where there is no link."""
-    try:
-        return link.readlink().name
-    except OSError:
-        return None
+    def _is_there(self, port: Port, name: str) -> bool:
+        if name == CARRIER_DOWNS:
+            return (
+                port.netdev is not None
+                and (netdev_directory(self._sysfs, port.netdev) / "carrier_down_count").exists()
+            )
+        return name != LINK_DOWN_EVENTS_PHY and (port_directory(self._sysfs, port) / name).exists()
 
-
-def _netdev(directory: Path, number: int, link_layer: str) -> str | None:
-    """The netdev behind a port: of its GIDs (RoCE), else of the same PCI function.
-
-    The GIDs of an InfiniBand port have none: each read of one fails.
-    """
-    for gid in range(0 if link_layer == "InfiniBand" else _FIRST_GIDS):
-        name = read_text(directory / f"ports/{number}/gid_attrs/ndevs/{gid}")
-        if name and _NETDEV.fullmatch(name):
-            return name
-    for name in list_names(directory / "device/net"):
-        # dev_port counts from 0 and tells the netdevs of a dual-port function apart
-        if read_text(directory / "device/net" / name / "dev_port") == str(number - 1):
-            return name
-    return None
-
-
-def _witnesses(sysfs: Path, port: Path, link_layer: str, netdev: str | None) -> tuple[str, ...]:
-    """Counters that are here of those that the catalogue has for a port like this."""
-    there = {LINK_DOWNED} if (port / LINK_DOWNED).exists() else set()
-    if netdev and (netdev_directory(sysfs, netdev) / "carrier_down_count").exists():
-        there.add(CARRIER_DOWNS)
-    return witnesses_among(link_layer, there)
+    def _members(self, bond: Port) -> Iterator[Port]:
+        for member in bond.members:
+            port = replace(
+                bond,
+                key=f"{bond.key}/{member}",
+                pci=pci_of(netdev_directory(self._sysfs, member)),
+                netdev=member,
+                member=member,
+                members=(),
+            )
+            yield replace(port, witnesses=self._witnesses(port))

@@ -60,22 +60,25 @@ class KeptFile:
     back under the same name: after any failure the file is opened anew.
     """
 
+    __slots__ = ("_path", "fd")
+
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._fd = -1
+        self.fd = -1
+        """-1 while it is closed."""
 
     def read(self) -> bytes:
         """The content now; raises OSError as open or read does."""
-        if self._fd < 0:
-            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if self.fd < 0:
+            self.fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            return os.pread(self._fd, LONGEST_BYTES, 0)
+            return os.pread(self.fd, LONGEST_BYTES, 0)
         except OSError:
             self.close()
             raise
 
     def close(self) -> None:
-        fd, self._fd = self._fd, -1
+        fd, self.fd = self.fd, -1
         if fd >= 0:
             with suppress(OSError):  # the device behind it may be gone; the number is free anyway
                 os.close(fd)

@@ -2,6 +2,9 @@
 
 It holds no lock, no listening socket and no history, so that one which cannot die
 (a reader in uninterruptible sleep) can be left behind. It ends with its agent.
+
+Its main thread reads no device: it looks after the lanes, which do, listens to the
+agent, and says every second how reading goes. A scout follows which devices there are.
 """
 
 import argparse
@@ -13,6 +16,8 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flapd.core.fabric.catalogue import Tier
@@ -21,15 +26,11 @@ from flapd.model.times import MILLISECOND_NS, SECOND_NS
 from flapd.sources.claims import Claims
 from flapd.sources.device_reader import DeviceReader, Surroundings
 from flapd.sources.discovery import devices_of
+from flapd.sources.lanes import Lanes
+from flapd.sources.pace import within_budget
 from flapd.sources.processes import start_time
-from flapd.sources.sampler_link import (
-    Alive,
-    Orders,
-    Told,
-    WatchClosely,
-    receive_request,
-    send_if_room,
-)
+from flapd.sources.read_meter import ReadMeter
+from flapd.sources.sampler_link import Orders, Outbox, Told, WatchClosely, receive_request
 
 SCOUT_EVERY_SECONDS = 0.5
 GONE_AFTER_NS = SECOND_NS
@@ -37,14 +38,16 @@ GONE_AFTER_NS = SECOND_NS
 STUCK_AFTER_NS = 700 * MILLISECOND_NS
 LOOK_EVERY_MS = 100
 AFTER_FAULT_NS = 10 * SECOND_NS
-ALIVE_EVERY_NS = SECOND_NS
+HEALTH_EVERY_NS = SECOND_NS
+COMMANDS_PER_SECOND = 450
+"""What reading may ask of the firmware of all devices of a node together."""
 
 
 class Sampler:
     """Keeps one reader a device, as discovery finds them."""
 
     def __init__(self, link: socket.socket, orders: Orders) -> None:
-        self._link = link
+        self._outbox = Outbox(link)
         self._left_behind = orders.left_behind
         sampling = orders.sampling
         intervals_ns: dict[Tier, int] = {
@@ -61,7 +64,10 @@ class Sampler:
             keep_ns=sampling.keep.ns,
             claims=Claims(),
             tell=self.tell,
+            meter=ReadMeter(),
+            was_up=set(orders.known_up),
         )
+        self._lanes = Lanes(self.flush)
         self._readers: dict[str, DeviceReader] = {}
         self._last_held_ns: dict[str, int] = {}
         self._told: PortsPresent | None = None
@@ -80,13 +86,26 @@ class Sampler:
             else:
                 trouble = ""
                 self._follow(set(devices))
+                self._keep_to_budget()
                 self._tell_present()
             time.sleep(SCOUT_EVERY_SECONDS)
 
     def watch_closely(self, request: WatchClosely) -> None:
         self._around.closely = request.keys
 
-    def tell_stuck_readers(self) -> None:
+    def look(self) -> None:
+        """What no lane can do for itself; to be called all the time."""
+        self._lanes.look()
+        self._tell_stuck_readers()
+        self.flush()  # what was read before something hung
+
+    def tell_health(self) -> None:
+        health = self._around.meter.take()
+        health.slowed = {device: reader.factor for device, reader in list(self._readers.items())}
+        if not self.tell(health):
+            self._around.meter.give_back(health)
+
+    def _tell_stuck_readers(self) -> None:
         """Tells of readers that hang, once each, and when they come back."""
         now_ns = time.monotonic_ns()
         stuck = self._stuck(now_ns)
@@ -108,14 +127,19 @@ class Sampler:
     def _follow(self, devices: set[str]) -> None:
         devices -= self._left_out()
         for device in self._readers.keys() - devices:
-            self._readers.pop(device).stop()
+            self._lanes.remove(self._readers.pop(device))
             self._around.claims.release(device)
         for device in devices:
             reader = self._readers.get(device)
             if reader is None or self._may_try_again(reader):
                 self._around.claims.release(device)
                 self._readers[device] = DeviceReader(device, self._around)
-                self._readers[device].start()
+                self._lanes.add(self._readers[device])
+
+    def _keep_to_budget(self) -> None:
+        costs = {device: reader.commands_per_second for device, reader in self._readers.items()}
+        for device, factors in within_budget(costs, COMMANDS_PER_SECOND).items():
+            self._readers[device].budget_factors = factors
 
     def _may_try_again(self, reader: DeviceReader) -> bool:
         failed_ns = reader.failed_ns
@@ -153,10 +177,20 @@ class Sampler:
 
     def tell(self, message: Told) -> bool:
         """Without ever waiting; False where the agent has no room now."""
-        try:
-            return send_if_room(self._link, message)
-        except OSError:
-            os._exit(0)  # the agent has ended, and so do we
+        with _ending_with_the_agent():
+            return self._outbox.put(message)
+
+    def flush(self) -> None:
+        with _ending_with_the_agent():
+            self._outbox.flush()
+
+
+@contextmanager
+def _ending_with_the_agent() -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        os._exit(0)
 
 
 def end_with_trace(failure: threading.ExceptHookArgs) -> None:
@@ -190,17 +224,17 @@ def serve(link: socket.socket, sampler: Sampler) -> None:
     """Until the agent ends."""
     poll = select.poll()
     poll.register(link, select.POLLIN | select.POLLHUP)
-    alive_at_ns = 0
+    health_at_ns = 0
     while True:
         if poll.poll(LOOK_EVERY_MS):
             request = receive_request(link)
             if not isinstance(request, WatchClosely):
                 return
             sampler.watch_closely(request)
-        sampler.tell_stuck_readers()
-        if time.monotonic_ns() >= alive_at_ns:
-            sampler.tell(Alive())
-            alive_at_ns = time.monotonic_ns() + ALIVE_EVERY_NS
+        sampler.look()
+        if time.monotonic_ns() >= health_at_ns:
+            sampler.tell_health()
+            health_at_ns = time.monotonic_ns() + HEALTH_EVERY_NS
 
 
 if __name__ == "__main__":

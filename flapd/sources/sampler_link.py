@@ -1,24 +1,25 @@
-"""What passes between the agent and its sampler: one message a datagram.
+"""What passes between the agent and its sampler.
 
-The socket keeps messages apart (SOCK_SEQPACKET). It is full where the agent does not
-keep up: then samples wait and are told together later, and nothing is lost, since
-counters go on counting.
+The socket keeps datagrams apart (SOCK_SEQPACKET). To the sampler each is one request;
+from it each is all that was read at one moment, since waking once for all ports is a
+tenth of the work. The socket is full where the agent does not keep up: then samples
+wait and are told together later, and nothing is lost, since counters go on counting.
 """
 
 import select
 import socket
-import time
+import threading
 from typing import TypeAlias
 
 import msgspec
 
 from flapd.model.observation import Observation
+from flapd.sources.read_health import ReadHealth
 from flapd.sources.settings import PortsSettings, SamplingSettings
 
-LONGEST_MESSAGE_BYTES = 128 * 1024
-GATHER_SECONDS = 0.002
-"""The ports of a node are read at the same moment: waking once for all of them is a tenth of the
-work, and the stamps of a reading do not depend on when it arrives."""
+LONGEST_DATAGRAM_BYTES = 128 * 1024
+TOGETHER_BYTES = 64 * 1024
+"""What is told together is no longer than this, one message that is longer itself excepted."""
 
 
 class LeftBehind(msgspec.Struct, frozen=True):
@@ -38,6 +39,8 @@ class Orders(msgspec.Struct, frozen=True, tag="orders"):
     sampling: SamplingSettings
     ports: PortsSettings
     left_behind: tuple[LeftBehind, ...] = ()
+    known_up: frozenset[str] = frozenset()
+    """Ports that were up at some time: the others are only listed until they are."""
 
 
 class WatchClosely(msgspec.Struct, frozen=True, tag="closely"):
@@ -46,15 +49,55 @@ class WatchClosely(msgspec.Struct, frozen=True, tag="closely"):
     keys: frozenset[str]
 
 
-class Alive(msgspec.Struct, frozen=True, array_like=True, tag="alive"):
-    """Nothing to tell, but here."""
-
-
-Told: TypeAlias = Observation | Alive
+Told: TypeAlias = Observation | ReadHealth
+"""How reading went is told every second, and says that the sampler is there."""
 
 _encoder = msgspec.msgpack.Encoder()
 _request_decoder = msgspec.msgpack.Decoder(Orders | WatchClosely)
-_told_decoder: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
+_told_decoder: msgspec.msgpack.Decoder[list[Told]] = msgspec.msgpack.Decoder(list[Told])
+
+
+class Outbox:
+    """What the sampler has to tell, gathered into few datagrams; used from all its threads.
+
+    Never waits. OSError once the agent has ended.
+    """
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._lock = threading.Lock()
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+
+    def put(self, message: Told) -> bool:
+        """It goes with the next datagram; False where the agent has no room now."""
+        encoded = _encoder.encode(message)
+        with self._lock:
+            is_full = self._waiting and self._waiting_bytes + len(encoded) > TOGETHER_BYTES
+            if is_full and not self._send():
+                return False
+            self._waiting.append(encoded)
+            self._waiting_bytes += len(encoded)
+        return True
+
+    def flush(self) -> None:
+        """What was put goes now, where there is room."""
+        with self._lock:
+            if self._waiting:
+                self._send()
+
+    def _send(self) -> bool:
+        try:
+            self._link.send(_array_of(self._waiting), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        self._waiting, self._waiting_bytes = [], 0
+        return True
+
+
+def _array_of(encoded: list[bytes]) -> bytes:
+    """They as one array of MessagePack: `array 32` and their number, then each."""
+    return b"".join((b"\xdd", len(encoded).to_bytes(4, "big"), *encoded))
 
 
 def make_link() -> tuple[socket.socket, socket.socket]:
@@ -65,8 +108,8 @@ def send(link: socket.socket, message: Orders | WatchClosely) -> None:
     link.sendall(_encoder.encode(message))
 
 
-def send_if_room(link: socket.socket, message: Told | WatchClosely) -> bool:
-    """Never waits; False where the other has no room now, OSError once it has ended."""
+def send_if_room(link: socket.socket, message: WatchClosely) -> bool:
+    """Never waits; False where the sampler has no room now, OSError once it has ended."""
     try:
         link.send(_encoder.encode(message), socket.MSG_DONTWAIT)
     except BlockingIOError:
@@ -77,14 +120,14 @@ def send_if_room(link: socket.socket, message: Told | WatchClosely) -> bool:
 def receive_request(link: socket.socket) -> Orders | WatchClosely | None:
     """Waits for what the agent wants; None once it has ended."""
     try:
-        message = link.recv(LONGEST_MESSAGE_BYTES)
+        message = link.recv(LONGEST_DATAGRAM_BYTES)
     except ConnectionError:  # it was killed with something of ours unread
         return None
     return _request_decoder.decode(message) if message else None
 
 
 def receive(link: socket.socket, within_seconds: float) -> list[Told]:
-    """Waits for what the sampler tells, and takes what comes with it; empty once it has ended.
+    """Waits for what the sampler tells, and takes all that is there; empty once it has ended.
 
     TimeoutError where nothing came for so long.
     """
@@ -92,16 +135,15 @@ def receive(link: socket.socket, within_seconds: float) -> list[Told]:
     waiting.register(link, select.POLLIN)
     if not waiting.poll(within_seconds * 1000):
         raise TimeoutError
-    time.sleep(GATHER_SECONDS)
     told: list[Told] = []
-    while message := _message_waiting(link):
-        told.append(_told_decoder.decode(message))
+    while datagram := _datagram_waiting(link):
+        told += _told_decoder.decode(datagram)
     return told
 
 
-def _message_waiting(link: socket.socket) -> bytes:
+def _datagram_waiting(link: socket.socket) -> bytes:
     """Empty where there is none, and at the end."""
     try:
-        return link.recv(LONGEST_MESSAGE_BYTES, socket.MSG_DONTWAIT)
+        return link.recv(LONGEST_DATAGRAM_BYTES, socket.MSG_DONTWAIT)
     except BlockingIOError:
         return b""

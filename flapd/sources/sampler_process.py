@@ -15,8 +15,8 @@ import structlog
 from flapd.model.observation import Observation, ReaderStuck
 from flapd.model.times import SECOND_NS
 from flapd.sources.processes import kill, start_time
+from flapd.sources.read_health import ReadHealth
 from flapd.sources.sampler_link import (
-    Alive,
     LeftBehind,
     Orders,
     Told,
@@ -44,15 +44,23 @@ class SamplerHealth(msgspec.Struct):
     """What happened to the sampler since the agent started."""
 
     restarts: int = 0
+    reads: ReadHealth = msgspec.field(default_factory=ReadHealth)
 
 
 class SamplerProcess:
     """Runs the sampler for as long as the agent lives."""
 
-    def __init__(self, orders: Orders, put: Callable[[list[Observation]], None]) -> None:
+    def __init__(
+        self,
+        orders: Orders,
+        put: Callable[[list[Observation]], None],
+        known_up: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
+        """`known_up` tells, whenever a sampler starts, which ports were up at some time."""
         self.health = SamplerHealth()
         self._orders = orders
         self._put = put
+        self._known_up = known_up
         self._closely: frozenset[str] = frozenset()
         self._stuck: dict[str, ReaderStuck] = {}
         self._left_behind: list[LeftBehind] = []
@@ -118,12 +126,17 @@ class SamplerProcess:
             self._child, self._link = child, ours
             try:
                 self._note(child.pid)
-                send(ours, msgspec.structs.replace(self._orders, left_behind=self._still_there()))
+                send(ours, self._orders_now())
                 send(ours, WatchClosely(self._closely))
                 self._listen(ours, child)
             finally:
                 self._link = None
                 self._bury(child)
+
+    def _orders_now(self) -> Orders:
+        return msgspec.structs.replace(
+            self._orders, left_behind=self._still_there(), known_up=self._known_up()
+        )
 
     def _listen(self, link: socket.socket, child: "subprocess.Popen[bytes]") -> None:
         """Until the sampler ends, is ended, or says nothing for too long."""
@@ -144,10 +157,22 @@ class SamplerProcess:
         _log.error("sampler_hangs", silent_seconds=SILENT_SECONDS)
 
     def _hear(self, told: list[Told]) -> None:
+        observations: list[Observation] = []
         for message in told:
+            if isinstance(message, ReadHealth):
+                self._note_reads(message)
+                continue
             if isinstance(message, ReaderStuck):
                 self._reader_stuck(message)
-        self._put([message for message in told if not isinstance(message, Alive)])
+            observations.append(message)
+        self._put(observations)
+
+    def _note_reads(self, since_told: ReadHealth) -> None:
+        before = self.health.reads.slowed
+        for device, factor in since_told.slowed.items():
+            if factor != before.get(device, 1):
+                _log.warning("device_slowed", device=device, intervals_times=factor)
+        self.health.reads.add(since_told)
 
     def _reader_stuck(self, stuck: ReaderStuck) -> None:
         if stuck.since_ns is None:

@@ -6,6 +6,9 @@ import msgspec
 
 from flapd.model.duration import Duration, parse_duration
 
+_Ports = Annotated[int, msgspec.Meta(ge=0, le=1024)]
+_Rate = Annotated[float, msgspec.Meta(gt=0, le=100_000)]
+
 
 class PathsSettings(msgspec.Struct, frozen=True):
     sysfs: str = "/sys"
@@ -28,8 +31,19 @@ class SamplingSettings(msgspec.Struct, frozen=True):
     keep: Annotated[Duration, msgspec.Meta(extra={"at_least": "1m", "at_most": "24h"})] = (
         parse_duration("15m")
     )
+    black_box: Annotated[Duration, msgspec.Meta(extra={"at_most": "5m"})] = parse_duration("30s")
+    """Samples are kept so long before and after an outage."""
 
 
 class PortsSettings(msgspec.Struct, frozen=True):
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] = ()
+    virtual_functions: bool = False
+    expect: Annotated[
+        _Ports | None, msgspec.Meta(description="a number of ports from 0 to 1024")
+    ] = None
+    """How many ports this node should have; None = as many as it had."""
+    expect_rate_gbps: Annotated[
+        _Rate | None, msgspec.Meta(description="a rate in Gb/s, such as 400")
+    ] = None
+    """How fast each should be; None = as its siblings are."""

@@ -34,7 +34,7 @@ def _survey(sysfs: Path, settings: PortsSettings) -> list[PortView]:
     ]
     for port in ports:
         engine.step(PortSeen(port, time.monotonic_ns()))
-        reader = PortReader(sysfs, port, plan_of(sysfs, port))
+        reader = PortReader(port, plan_of(sysfs, port))
         for tier in TIERS:
             engine.step(reader.sample(reader.sweep(tier)))
             reader.sent()

@@ -2,12 +2,15 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from flapd.model.errors import FlapdError
 
 _BUSY_SECONDS = 5
+_PATIENCE_SECONDS = 0.05
+_INCREMENTAL = 2
+"""Of PRAGMA auto_vacuum (https://sqlite.org/pragma.html#pragma_auto_vacuum)."""
 
 
 class HistoryError(FlapdError):
@@ -37,12 +40,48 @@ def connect_writer(path: Path) -> sqlite3.Connection:
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
+        # A new file can be told before it gets its first page; others: make_shrinkable.
+        if connection.execute("PRAGMA page_count").fetchone() == (0,):
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def make_shrinkable(connection: sqlite3.Connection) -> None:
+    """Rewrites a file that was made without the means to give space back; once in its life.
+
+    SQLite writes it beside the old one and changes over at once. Where the disk has no room for
+    that the file is left as it is, and its free space is only used again.
+    """
+    (auto_vacuum,) = connection.execute("PRAGMA auto_vacuum").fetchone()
+    if auto_vacuum != _INCREMENTAL:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        with suppress(sqlite3.OperationalError):
+            connection.execute("VACUUM")
+
+
+def write_out(path: Path) -> None:
+    """Moves what the write-ahead log holds into the database, and makes the log empty.
+
+    Most of it without keeping the writer waiting. Where somebody reads, it is left for later.
+    """
+    connection = sqlite3.connect(path, timeout=_PATIENCE_SECONDS, isolation_level=None)
+    with closing(connection):
+        for mode in ("PASSIVE", "TRUNCATE"):
+            connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+
+
+def bytes_on_disk(path: Path) -> int:
+    """Of database and write-ahead log."""
+    total = 0
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(FileNotFoundError):
+            total += file.stat().st_size
+    return total
 
 
 def connect_reader(path: Path) -> sqlite3.Connection:

@@ -18,6 +18,7 @@ import msgspec
 
 from flapd.model.errors import FlapdError
 from flapd.model.event import Cause, Kind, Layer, Outage, Seen, Status
+from flapd.store.black_box import with_black_box
 from flapd.store.flap_row import end_unix_ns, length_class, longest_ns
 
 _LOWEST = -(2**63)
@@ -52,6 +53,8 @@ class FlapPage(msgspec.Struct, frozen=True):
 
     items: list[Outage]
     next: str | None
+    with_black_box: frozenset[str] = frozenset()
+    """Ids of those of which samples are kept."""
 
 
 def matches(query: FlapQuery, outage: Outage) -> bool:
@@ -105,7 +108,11 @@ def find_flaps(connection: sqlite3.Connection, query: FlapQuery) -> FlapPage:
     page = rows[: query.limit]
     items = [msgspec.json.decode(body, type=Outage) for _down, _id, body in page]
     more = len(rows) > len(page) and page
-    return FlapPage(items, encode_cursor(_position(page[-1])) if more else None)
+    return FlapPage(
+        items,
+        encode_cursor(_position(page[-1])) if more else None,
+        with_black_box(connection, [flap_id for _down, flap_id, _body in page]),
+    )
 
 
 def _position(row: _Row) -> _Position:

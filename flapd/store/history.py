@@ -6,7 +6,7 @@ being killed at any moment loses nothing and counts nothing twice.
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -14,10 +14,12 @@ from pathlib import Path
 import msgspec
 
 from flapd.model.event import Event, Outage
+from flapd.store.black_box import want_black_box
 from flapd.store.database import (
     HistoryCorruptError,
     HistoryError,
     connect_writer,
+    make_shrinkable,
     told,
     transaction,
 )
@@ -43,13 +45,14 @@ WHERE kind = ? AND status = ? AND cause = ? AND layer = ? AND seen = ? AND lengt
 """
 _FLAP = """
 INSERT INTO flaps
-    (id, revision, seq, key, port, guid, facet, count, down_unix_ns, end_unix_ns, down_ns_max, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    (id, revision, seq, key, port, guid, facet, count, down_unix_ns, end_unix_ns, down_ns_min,
+    down_ns_max, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     revision = excluded.revision, seq = excluded.seq, key = excluded.key, port = excluded.port,
     guid = excluded.guid, facet = excluded.facet, count = excluded.count,
     down_unix_ns = excluded.down_unix_ns, end_unix_ns = excluded.end_unix_ns,
-    down_ns_max = excluded.down_ns_max, body = excluded.body
+    down_ns_min = excluded.down_ns_min, down_ns_max = excluded.down_ns_max, body = excluded.body
 WHERE excluded.revision > flaps.revision
 """
 _CHECKPOINT = """
@@ -65,13 +68,16 @@ class History:
     damaged, FlapdError where a newer flapd wrote it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, black_box_ns: int | None = None) -> None:
+        self.black_box_ns = black_box_ns
+        """Samples are kept so long before and after an outage; None where there are none."""
         self._path = path
         _make(path)
         with told(path):
             self._connection = connect_writer(path)
             try:
                 migrate(self._connection, path)
+                make_shrinkable(self._connection)
             except BaseException:
                 self._connection.close()
                 raise
@@ -86,11 +92,16 @@ class History:
                 self._record(event)
             self._connection.executemany(_CHECKPOINT, checkpoint.items())
 
+    def write(self, step: Callable[[sqlite3.Connection], None]) -> None:
+        """What upkeep writes, all of it or HistoryError and nothing of it."""
+        with told(self._path), transaction(self._connection, "BEGIN IMMEDIATE"):
+            step(self._connection)
+
     def _record(self, event: Event) -> None:
         kind = str(event.__struct_config__.tag)
         body = msgspec.json.encode(event)
         entry = self._connection.execute(_JOURNAL, (event.id, event.revision, kind, body))
-        if entry.rowcount and entry.lastrowid is not None:
+        if isinstance(event, Outage) and entry.rowcount and entry.lastrowid is not None:
             self._project(event, entry.lastrowid, body)
 
     def _project(self, outage: Outage, seq: int, body: bytes) -> None:
@@ -105,10 +116,13 @@ class History:
             outage.count,
             outage.down.earliest_unix_ns,
             end_unix_ns(outage),
+            outage.down_ns_min,
             outage.down_ns_max,
             body,
         )
-        self._connection.execute(_FLAP, row)
+        projected = self._connection.execute(_FLAP, row)
+        if self.black_box_ns is not None and projected.rowcount:
+            want_black_box(self._connection, outage, self.black_box_ns)
 
     def _facet(self, outage: Outage) -> int:
         facet = (
@@ -154,25 +168,25 @@ def _make(path: Path) -> None:
         raise HistoryError(f"history {path} cannot be made: {error.strerror}") from error
 
 
-def open_history(path: Path) -> tuple[History, Path | None]:
+def open_history(path: Path, black_box_ns: int | None = None) -> tuple[History, Path | None]:
     """The history, a new one where the file is damaged; and where the damaged one now lies.
 
     Damage outside what every start reads is looked for only where the file is small: in a
     large one that takes seconds, and it is noticed by the first commit that meets it.
     """
     if _damage_mark(path).exists():
-        return _start_anew(path)
+        return _start_anew(path, black_box_ns)
     try:
-        history = History(path)
+        history = History(path, black_box_ns)
     except HistoryCorruptError:
-        return _start_anew(path)
+        return _start_anew(path, black_box_ns)
     try:
         history.checkpoint()
         if path.stat().st_size <= _CHEAP_TO_CHECK_BYTES:
             history.check()
     except HistoryCorruptError:
         history.close()
-        return _start_anew(path)
+        return _start_anew(path, black_box_ns)
     return history, None
 
 
@@ -180,14 +194,14 @@ def _damage_mark(path: Path) -> Path:
     return path.with_name(f"{path.name}.damaged")
 
 
-def _start_anew(path: Path) -> tuple[History, Path]:
+def _start_anew(path: Path, black_box_ns: int | None) -> tuple[History, Path]:
     aside = next(name for name in _aside_names(path) if not name.exists())
     for suffix in ("", "-wal", "-shm"):
         part = path.with_name(path.name + suffix)
         if part.exists():
             part.rename(aside.with_name(aside.name + suffix))
     _damage_mark(path).unlink(missing_ok=True)
-    return History(path), aside
+    return History(path, black_box_ns), aside
 
 
 def _aside_names(path: Path) -> Iterator[Path]:

@@ -7,11 +7,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from flapd.model.event import Event, Outage
-from flapd.store.database import connect_reader, told, transaction
+from flapd.store.black_box import BlackBox, read_black_box
+from flapd.store.database import (
+    HistoryCorruptError,
+    bytes_on_disk,
+    connect_reader,
+    told,
+    transaction,
+)
 from flapd.store.flap_query import FlapPage, FlapQuery, find_flaps
+from flapd.store.summary import Summary, summarise
 
+_log = structlog.get_logger("flapd.history")
 _EVENTS = msgspec.json.Decoder(Event)
 
 
@@ -52,11 +62,39 @@ class HistoryReader:
         with self._connection() as connection:
             return dict(connection.execute(question, (since_unix_ns,)))
 
-    def last_seq(self) -> int:
-        """Sequence number of the newest event; 0 before the first."""
+    def black_box(self, flap_id: str) -> BlackBox | None:
+        """The samples around an outage, so far; None where none are kept and none are to come."""
+        try:
+            with self._connection() as connection, transaction(connection, "BEGIN"):
+                return read_black_box(connection, flap_id)
+        except HistoryCorruptError as error:
+            _log.error("black_box_damaged", flap=flap_id, error=str(error))
+            return None
+
+    def summary(self, since_unix_ns: int, until_unix_ns: int) -> Summary:
+        """Outages that overlap the span, added up by port and cause."""
+        with self._connection() as connection, transaction(connection, "BEGIN"):
+            return summarise(connection, since_unix_ns, until_unix_ns)
+
+    def history_bytes(self) -> int:
+        """On the disk: database and write-ahead log."""
+        return bytes_on_disk(self._path)
+
+    def first_seq(self) -> int:
+        """Sequence number of the oldest event that is kept; 0 where there is none.
+
+        Who resumes before it misses what retention removed.
+        """
         with self._connection() as connection:
-            (seq,) = connection.execute("SELECT max(seq) FROM journal").fetchone()
+            (seq,) = connection.execute("SELECT min(seq) FROM journal").fetchone()
         return seq or 0
+
+    def last_seq(self) -> int:
+        """Sequence number of the newest event there ever was; 0 before the first."""
+        question = "SELECT seq FROM sqlite_sequence WHERE name = 'journal'"
+        with self._connection() as connection:
+            row = connection.execute(question).fetchone()
+        return 0 if row is None else int(row[0])
 
     def events_after(self, seq: int, limit: int) -> list[tuple[int, Event]]:
         """The next events in the order in which they were committed."""

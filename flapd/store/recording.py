@@ -5,7 +5,7 @@ a StateFrame holds the engine's checkpoint in force where it stands.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -52,17 +52,20 @@ _Payload: TypeAlias = Header | StateFrame | list[Observation]
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def read_recording(path: Path) -> Iterator[Entry]:
+def read_recording(
+    path: Path, passed: Callable[[int], None] = lambda _bytes: None
+) -> Iterator[Entry]:
     """Everything recorded, in order, one frame in memory at a time.
 
-    A last frame that was not written to its end is left out. RecordingError where the file
-    is no recording or is damaged.
+    `passed` is told how many bytes are behind. A last frame that was not written to its end
+    is left out. RecordingError where the file is no recording or is damaged.
     """
     decode = msgspec.msgpack.Decoder(_Payload).decode
     with _told(path), path.open("rb", buffering=_BUFFER_BYTES) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise RecordingError(f"{path} is no recording of flapd")
         for end, payload in read_frames(file):
+            passed(end)
             try:
                 entry = decode(payload)
             except msgspec.MsgspecError as error:

@@ -7,7 +7,8 @@ sequence number written last is no barrier between processes on every machine.
 
 import mmap
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,12 +22,15 @@ from flapd.store.ring_layout import (
     RowLayout,
     decode_header,
     encode_header,
+    last_sequence,
     valid_rows,
 )
 
 __all__ = ["Ring", "RingError", "RingRow", "RingWriter", "read_ring", "ring_files", "ring_path"]
 
 _SUFFIX = ".ring"
+_ROWS_A_STRETCH = 200
+_LONGEST_HEADER_BYTES = 1 << 20
 
 
 def ring_path(directory: Path, key: str, tier: str) -> Path:
@@ -49,28 +53,32 @@ class Ring(Description, frozen=True, kw_only=True):
 
     path: Path
 
-    def rows(self, since_ns: int = 0) -> Iterator[RingRow]:
+    def rows(self, since_ns: int = 0, only: Collection[str] | None = None) -> Iterator[RingRow]:
         """Rows with before_ns > since_ns as the file stands now, oldest first.
 
-        Rows that are torn or being overwritten are left out. RingError where another
-        ring took its place since it was opened.
+        Rows that are torn or being overwritten are left out, and of each row all columns but
+        `only`. RingError where another ring took its place since it was opened.
         """
         now, body = _read(self.path)
         if now != self:
             raise RingError(f"{self.path} was replaced by another ring: open it again")
         layout = RowLayout(self.columns)
-        for _sequence, row in valid_rows(layout, self.capacity, body, since_ns):
-            yield layout.unpack(row)
+        names = self.columns if only is None else only
+        for number, row in enumerate(valid_rows(layout, self.capacity, body, since_ns)):
+            if number % _ROWS_A_STRETCH == 0:
+                time.sleep(0)  # lets other threads of the agent run
+            yield layout.unpack(row, names)
 
 
 def read_ring(path: Path) -> Ring:
     """The ring in this file; RingError where there is none."""
-    return _read(path)[0]
+    return _read(path, _LONGEST_HEADER_BYTES)[0]
 
 
-def _read(path: Path) -> tuple[Ring, memoryview]:
+def _read(path: Path, at_most_bytes: int = -1) -> tuple[Ring, memoryview]:
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(at_most_bytes)
         description, header_bytes = decode_header(content)
     except OSError as error:
         raise RingError(f"{path} cannot be read: {error.strerror}") from error
@@ -139,8 +147,7 @@ def _last_sequence(wanted: Ring) -> int | None:
     layout = RowLayout(found.columns)
     if found != wanted or len(body) != wanted.capacity * layout.row_bytes:
         return None
-    rows = valid_rows(layout, found.capacity, body, since_ns=-1)
-    return rows[-1][0] if rows else 0
+    return last_sequence(layout, found.capacity, body)
 
 
 def _create(path: Path, header: bytes, size: int) -> None:

@@ -9,7 +9,7 @@ All numbers are little-endian; all cells of a row have 64 bits, so that they lie
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -95,10 +95,10 @@ class RowLayout:
         """A whole row; values whose name is no column are left out."""
         cells = [0] * len(self._columns)
         presence = 0
-        index_of = self._index.get
-        for name, value in values.items():
-            index = index_of(name)
-            if index is not None:
+        value_of = values.get
+        for index, name in enumerate(self._columns):
+            value = value_of(name)
+            if value is not None:
                 cells[index] = value & _MASK
                 presence |= 1 << index
         bits = presence.to_bytes(self._presence_bytes, "little")
@@ -113,21 +113,38 @@ class RowLayout:
         cells = row[: self._cells.size]
         return self._checksum.unpack_from(row, self._cells.size) == (zlib.crc32(cells),)
 
-    def unpack(self, row: memoryview) -> RingRow:
+    def unpack(self, row: memoryview, only: Collection[str]) -> RingRow:
+        """The row with those of its values that are in `only`."""
         _sequence, before_ns, after_ns, reads, bits, *cells = self._cells.unpack_from(row)
         presence = int.from_bytes(bits, "little")
-        values = {
-            name: cell
-            for index, (name, cell) in enumerate(zip(self._columns, cells, strict=True))
-            if presence >> index & 1
-        }
+        wanted = ((name, self._index[name]) for name in only if name in self._index)
+        values = {name: cells[index] for name, index in wanted if presence >> index & 1}
         return RingRow(before_ns, after_ns, reads, values)
 
 
 def valid_rows(
     layout: RowLayout, capacity: int, body: memoryview, since_ns: int
-) -> list[tuple[int, memoryview]]:
-    """Sequence and bytes of each whole row with before_ns > since_ns, oldest first."""
+) -> Iterator[memoryview]:
+    """Each whole row with before_ns > since_ns, oldest first."""
+    size = layout.row_bytes
+    for _sequence, start in _places(layout, capacity, body, since_ns):
+        row = body[start : start + size]
+        if layout.is_whole(row):
+            yield row
+
+
+def last_sequence(layout: RowLayout, capacity: int, body: memoryview) -> int:
+    """Sequence number of the last whole row; 0 where there is none."""
+    size = layout.row_bytes
+    places = reversed(_places(layout, capacity, body, since_ns=-1))
+    whole = (at for at, start in places if layout.is_whole(body[start : start + size]))
+    return next(whole, 0)
+
+
+def _places(
+    layout: RowLayout, capacity: int, body: memoryview, since_ns: int
+) -> list[tuple[int, int]]:
+    """Sequence and offset of each row that is in its place, unchecked, oldest first."""
     size = layout.row_bytes
     present = min(capacity, len(body) // size)
     found = [
@@ -136,5 +153,4 @@ def valid_rows(
         if before_ns > since_ns and sequence and (sequence - 1) % capacity == slot
     ]
     found.sort()
-    rows = ((sequence, body[start : start + size]) for sequence, start in found)
-    return [(sequence, row) for sequence, row in rows if layout.is_whole(row)]
+    return found

@@ -1,6 +1,7 @@
 """The schema of the history, as the ordered migrations that make it."""
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from flapd.model.errors import FlapdError
@@ -48,18 +49,69 @@ CREATE INDEX flaps_by_port ON flaps (port, facet, down_unix_ns, id);
 CREATE INDEX flaps_by_guid ON flaps (guid, facet, down_unix_ns, id);
 """
 
-MIGRATIONS: tuple[str, ...] = (_HISTORY,)
+# Samples around outages (black_box.py), what they cost (retention.py), and all that a summary
+# needs of a flap in the index that finds it (summary.py). Numbers of segments are never used
+# twice (AUTOINCREMENT): what expires is told by them.
+_BLACK_BOXES = """
+ALTER TABLE flaps ADD COLUMN down_ns_min INTEGER;
+UPDATE flaps SET down_ns_min = json_extract(CAST(body AS TEXT), '$.down_ns_min');
+DROP INDEX flaps_by_facet;
+CREATE INDEX flaps_by_facet ON flaps
+    (facet, down_unix_ns, id, end_unix_ns, port, count, down_ns_min, down_ns_max);
+CREATE TABLE black_boxes (
+    flap TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    wall_offset_ns INTEGER NOT NULL,
+    PRIMARY KEY (flap, first)
+) WITHOUT ROWID;
+CREATE TABLE wanted (
+    key TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    slot INTEGER NOT NULL,
+    PRIMARY KEY (key, boot, slot)
+) WITHOUT ROWID;
+CREATE TABLE column_sets (columns INTEGER PRIMARY KEY, names BLOB NOT NULL UNIQUE);
+CREATE TABLE segments (
+    segment INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    slot INTEGER NOT NULL,
+    tier TEXT NOT NULL,
+    columns INTEGER NOT NULL REFERENCES column_sets,
+    packed BLOB NOT NULL,
+    UNIQUE (key, boot, slot, tier)
+);
+CREATE TABLE ages (
+    lived_ns INTEGER PRIMARY KEY,
+    last_seq INTEGER NOT NULL,
+    last_segment INTEGER NOT NULL
+);
+CREATE TABLE lived (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    lived_ns INTEGER NOT NULL,
+    boot TEXT NOT NULL,
+    monotonic_ns INTEGER NOT NULL,
+    unix_ns INTEGER NOT NULL
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_HISTORY, _BLACK_BOXES)
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
+def migrate(
+    connection: sqlite3.Connection, path: Path, migrations: Sequence[str] = MIGRATIONS
+) -> None:
     """Bring the database to this version's schema, each step in a transaction of its own."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > len(MIGRATIONS):
+    if version > len(migrations):
         raise FlapdError(
-            f"{path} has schema version {version} and this flapd knows {len(MIGRATIONS)}: "
+            f"{path} has schema version {version} and this flapd knows {len(migrations)}: "
             "run the flapd that wrote it or a newer one, or move the file away"
         )
-    for number in range(version, len(MIGRATIONS)):
+    for number in range(version, len(migrations)):
         connection.executescript(
-            f"BEGIN IMMEDIATE; {MIGRATIONS[number]} PRAGMA user_version = {number + 1}; COMMIT;"
+            f"BEGIN IMMEDIATE; {migrations[number]} PRAGMA user_version = {number + 1}; COMMIT;"
         )

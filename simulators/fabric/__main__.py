@@ -6,32 +6,69 @@ import signal
 import sys
 import threading
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from simulators.errors import SimulatorError
-from simulators.fabric.faults import fault_windows
+from simulators.fabric.capture import read_capture
+from simulators.fabric.changes import ALWAYS_NS
+from simulators.fabric.faults import Windows, fault_windows
 from simulators.fabric.mount import mounted
 from simulators.fabric.operations import Operations
 from simulators.fabric.plain import written
-from simulators.fabric.port import SimulatedPort
+from simulators.fabric.scenarios import SCENARIOS
 from simulators.fabric.schedule import nanoseconds
 from simulators.fabric.spec import Spec, read_spec
-from simulators.fabric.tree import build_tree, simulated_ports
+from simulators.fabric.tree import Epoch, epochs, simulated_ports
 from simulators.fabric.truth import Truth, boot_id, truth_of, write_truth
 
 _WRONG_USE = 2
 
+_DESCRIPTION = """\
+Serves the /sys of a node that does not exist: RDMA devices of any driver, whose links flap,
+whose files fail and which come and go, all at the moments a scenario names.
+
+Where each file's content comes from a schedule, and what happened when is known to the
+nanosecond: --truth is written when DIR can be read, and `ready DIR` is printed then.
+"""
+
+_EPILOG = f"""\
+A scenario is JSON. The smallest one is a port that is down from 2 s on, for half a second:
+
+  {{"ports": [{{"device": "mlx5_0", "link_layer": "InfiniBand", "netdev": "ib0",
+              "guid": "b83f:d203:0012:3450", "pci": "0000:3b:00.0",
+              "flaps": [{{"start_seconds": 2, "down_seconds": 0.5}}]}}]}}
+
+--show NAME prints one to begin with: {", ".join(SCENARIOS)}.
+What else may be said of ports, `faults` and `changes` is told in simulators/fabric/spec.py,
+schedule.py, counters.py and changes.py.
+"""
+
 
 @dataclass(frozen=True)
 class _Arguments:
-    spec: Path
-    mount: Path
-    truth: Path
+    spec: Path | None
+    capture: Path | None
+    show: str | None
+    mount: Path | None
+    truth: Path | None
     origin_in: float
     plain: bool
     until_eof: bool
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """What is served, and what is true of it."""
+
+    trees: tuple[Epoch, ...]
+    windows: Windows
+    edges_ns: tuple[int, ...]
+    truth: Truth
 
 
 def main() -> int:
@@ -39,8 +76,12 @@ def main() -> int:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: ended.set())
+    arguments = _arguments()
     try:
-        _serve(_arguments(), ended)
+        if arguments.show is not None:
+            print(msgspec.json.format(msgspec.json.encode(SCENARIOS[arguments.show]())).decode())
+        else:
+            _serve(arguments, ended)
     except SimulatorError as error:
         print(error, file=sys.stderr)
         return _WRONG_USE
@@ -48,16 +89,35 @@ def main() -> int:
 
 
 def _arguments() -> _Arguments:
-    parser = argparse.ArgumentParser(prog="python -m simulators.fabric", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m simulators.fabric",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    served = parser.add_mutually_exclusive_group(required=True)
     # Absolute, since libfuse changes the working directory to / even in the foreground.
+    served.add_argument("--spec", type=_absolute, metavar="FILE", help="the scenario, JSON")
+    served.add_argument(
+        "--capture", type=_absolute, metavar="FILE", help="a bundle of `flapd capture`, as it was"
+    )
+    served.add_argument("--show", choices=SCENARIOS, metavar="NAME", help="print a scenario")
     add = parser.add_argument
-    add("--spec", type=_absolute, required=True, metavar="FILE", help="the scenario, JSON")
-    add("--mount", type=_absolute, required=True, metavar="DIR", help="an empty directory")
-    add("--truth", type=_absolute, required=True, metavar="FILE", help="written when it is ready")
-    add("--origin-in", type=float, default=0.0, metavar="SECONDS", help="schedule begins then")
-    add("--plain", action="store_true", help="ordinary files instead of FUSE; no faults")
+    add("--mount", type=_absolute, metavar="DIR", help="an empty or a new directory")
+    add("--truth", type=_absolute, metavar="FILE", help="what happens when; written when ready")
+    add(
+        "--origin-in",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="the schedule's second 0 is so long after the start (default 0)",
+    )
+    add("--plain", action="store_true", help="ordinary files, no FUSE: no faults, no changes")
     add("--until-eof", action="store_true", help="end also when stdin ends")
-    return _Arguments(**vars(parser.parse_args()))
+    arguments = _Arguments(**vars(parser.parse_args()))
+    if arguments.show is None and None in (arguments.mount, arguments.truth):
+        parser.error("--mount and --truth are needed")
+    return arguments
 
 
 def _absolute(text: str) -> Path:
@@ -65,35 +125,60 @@ def _absolute(text: str) -> Path:
 
 
 def _serve(arguments: _Arguments, ended: threading.Event) -> None:
-    spec = read_spec(arguments.spec)
-    begin_ns = time.monotonic_ns()
-    origin_ns = begin_ns + nanoseconds(arguments.origin_in)
-    unix_offset_ns = time.time_ns() - time.monotonic_ns()
-    ports = simulated_ports(spec, origin_ns, begin_ns)
-    truth = truth_of(ports, origin_ns, unix_offset_ns, boot_id())
+    assert arguments.mount is not None
+    assert arguments.truth is not None
+    scene = _scene(arguments)
     _make_empty(arguments.mount)
     if arguments.until_eof:
         threading.Thread(target=_end_with_stdin, args=(ended,), daemon=True).start()
-    with _served(spec, ports, origin_ns, arguments, ended):
-        _tell_ready(truth, arguments)
+    with _served(scene, arguments.mount, ended, plain=arguments.plain):
+        write_truth(scene.truth, arguments.truth)
+        print(f"ready {arguments.mount}", flush=True)
         ended.wait()
 
 
+def _scene(arguments: _Arguments) -> _Scene:
+    begin_ns = time.monotonic_ns()
+    origin_ns = begin_ns + nanoseconds(arguments.origin_in)
+    unix_offset_ns = time.time_ns() - time.monotonic_ns()
+    if arguments.capture is not None:
+        tree, windows = read_capture(arguments.capture)
+        truth = Truth(origin_ns, origin_ns + unix_offset_ns, boot_id())
+        return _Scene((Epoch(ALWAYS_NS, tree),), windows, (), truth)
+    assert arguments.spec is not None
+    spec = read_spec(arguments.spec)
+    return _scene_of(spec, origin_ns, begin_ns, unix_offset_ns)
+
+
+def _scene_of(spec: Spec, origin_ns: int, begin_ns: int, unix_offset_ns: int) -> _Scene:
+    ports = simulated_ports(spec, origin_ns, begin_ns)
+    trees = epochs(ports)
+    windows = fault_windows(spec.faults, (epoch.tree for epoch in trees), origin_ns)
+    timelines = [
+        timeline
+        for port in ports
+        for timeline in (port.timeline, *(m.timeline for m in port.members))
+    ]
+    edges_ns = tuple(edge for timeline in timelines for edge in timeline.edges_ns())
+    return _Scene(
+        trees, windows, edges_ns, truth_of(spec, ports, origin_ns, unix_offset_ns, boot_id())
+    )
+
+
+@contextmanager
 def _served(
-    spec: Spec,
-    ports: tuple[SimulatedPort, ...],
-    origin_ns: int,
-    arguments: _Arguments,
-    ended: threading.Event,
-) -> AbstractContextManager[None]:
-    tree = build_tree(ports)
-    if not arguments.plain:
-        operations = Operations(tree, fault_windows(spec.faults, tree, origin_ns))
-        return mounted(operations, arguments.mount, ended)
-    if spec.faults:
+    scene: _Scene, directory: Path, ended: threading.Event, *, plain: bool
+) -> Iterator[None]:
+    if not plain:
+        with mounted(Operations(scene.trees, scene.windows), directory, ended):
+            yield
+        return
+    if scene.windows:
         raise SimulatorError("plain files cannot show faults: leave out --plain or the faults")
-    edges_ns = [edge for port in ports for edge in port.timeline.edges_ns()]
-    return written(tree, arguments.mount, edges_ns)
+    if len(scene.trees) > 1:
+        raise SimulatorError("plain files cannot come and go: leave out --plain or the changes")
+    with written(scene.trees[0].tree, directory, scene.edges_ns):
+        yield
 
 
 def _make_empty(directory: Path) -> None:
@@ -104,11 +189,6 @@ def _make_empty(directory: Path) -> None:
         raise SimulatorError(f"{directory} cannot be used: {error.strerror}") from error
     if occupied:
         raise SimulatorError(f"{directory} is not empty: name an empty or a new directory")
-
-
-def _tell_ready(truth: Truth, arguments: _Arguments) -> None:
-    write_truth(truth, arguments.truth)
-    print(f"ready {arguments.mount}", flush=True)
 
 
 def _end_with_stdin(ended: threading.Event) -> None:

@@ -1,161 +1,189 @@
-"""Counters: how each counter file of an mlx5 port moves with its timeline.
+"""Counters: how one counter file moves with the timeline of its port, and how it may be odd."""
 
-Names and widths: drivers/infiniband/core/sysfs.c, include/rdma/ib_pma.h (which stop at
-all ones) and drivers/infiniband/hw/mlx5/counters.c (which wrap at 32 bits). That the
-files stand together like this is from the kernel's source, not from a capture.
-"""
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, NamedTuple
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+import msgspec
 
 from flapd.model.times import SECOND_NS
-from simulators.fabric.node import File, Leaves, decimal, fixed
-from simulators.fabric.schedule import Timeline
+from simulators.fabric.node import Changes, File, Leaves, decimal
+from simulators.fabric.schedule import NotNegative, Positive, nanoseconds
+from simulators.fabric.timeline import Timeline
 
-LinkLayer = Literal["InfiniBand", "Ethernet"]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+CARRIER_DOWNS = "net/carrier_down_count"
+CARRIER_UPS = "net/carrier_up_count"
 
 
 class Rule(NamedTuple):
-    """How one counter moves.
-
-    It rises by `per_down` with each down, and by one each `units_per_step` of traffic
-    (a unit is four octets; 0: traffic does not move it).
-    """
+    """How one counter moves: by so many with each down, and by one each so many bytes."""
 
     bits: int
     stops: bool
+    """At its highest value, where others begin again at 0."""
     per_down: int = 0
-    units_per_step: int = 0
+    """With each down of the link."""
+    per_leave: int = 0
+    """With each time the port ceases to be ACTIVE."""
+    per_return: int = 0
+    """With each time it is ACTIVE again."""
+    bytes_per_step: int = 0
+    """0: traffic does not move it."""
 
     def shown(self, value: int) -> int:
         top = (1 << self.bits) - 1
         return min(value, top) if self.stops else value & top
 
 
-def _stops(bits: int, per_down: int = 0) -> Rule:
+def stops(bits: int, per_down: int = 0) -> Rule:
     return Rule(bits, stops=True, per_down=per_down)
 
 
-def _wraps(bits: int, per_down: int = 0, units_per_step: int = 0) -> Rule:
-    return Rule(bits, stops=False, per_down=per_down, units_per_step=units_per_step)
+def wraps(bits: int, per_down: int = 0, bytes_per_step: int = 0) -> Rule:
+    return Rule(bits, stops=False, per_down=per_down, bytes_per_step=bytes_per_step)
 
 
-_PACKET_UNITS = 4096 // 4
-_WRITE_UNITS = (1 << 20) // 4
-
-_PMA: dict[str, Rule] = {
-    "symbol_error": _stops(16),
-    "link_error_recovery": _stops(8),
-    "link_downed": _stops(8, per_down=1),
-    "port_rcv_errors": _stops(16),
-    "port_rcv_remote_physical_errors": _stops(16),
-    "port_rcv_switch_relay_errors": _stops(16),
-    "port_xmit_discards": _stops(16),
-    "port_xmit_constraint_errors": _stops(8),
-    "port_rcv_constraint_errors": _stops(8),
-    "local_link_integrity_errors": _stops(4),
-    "excessive_buffer_overrun_errors": _stops(4),
-    "VL15_dropped": _stops(16),
-    "port_xmit_wait": _stops(32),
-    "port_xmit_data": _wraps(64, units_per_step=1),
-    "port_rcv_data": _wraps(64, units_per_step=1),
-    "port_xmit_packets": _wraps(64, units_per_step=_PACKET_UNITS),
-    "port_rcv_packets": _wraps(64, units_per_step=_PACKET_UNITS),
-    "unicast_xmit_packets": _wraps(64, units_per_step=_PACKET_UNITS),
-    "unicast_rcv_packets": _wraps(64, units_per_step=_PACKET_UNITS),
-    "multicast_xmit_packets": _wraps(64),
-    "multicast_rcv_packets": _wraps(64),
+CARRIER_RULES: dict[str, Rule] = {
+    CARRIER_DOWNS: Rule(32, stops=False, per_leave=1),
+    CARRIER_UPS: Rule(32, stops=False, per_return=1),
 }
-
-_STILL_32 = (
-    "rx_read_requests",
-    "rx_atomic_requests",
-    "rx_dct_connect",
-    "out_of_buffer",
-    "out_of_sequence",
-    "duplicate_request",
-    "rnr_nak_retry_err",
-    "implied_nak_seq_err",
-    "resp_local_length_error",
-    "resp_cqe_error",
-    "req_cqe_error",
-    "req_remote_invalid_request",
-    "req_remote_access_errors",
-    "resp_remote_access_errors",
-    "resp_cqe_flush_error",
-    "req_cqe_flush_error",
-    "req_transport_retries_exceeded",
-    "req_rnr_retries_exceeded",
-    "roce_adp_retrans",
-    "roce_adp_retrans_to",
-    "roce_slow_restart",
-    "roce_slow_restart_cnps",
-    "roce_slow_restart_trans",
-)
-_STILL_64 = (
-    "rp_cnp_ignored",
-    "rp_cnp_handled",
-    "np_ecn_marked_roce_packets",
-    "np_cnp_sent",
-    "rx_icrc_encapsulated",
-)
-
-_HW: dict[str, Rule] = {
-    "rx_write_requests": _wraps(32, units_per_step=_WRITE_UNITS),
-    "local_ack_timeout_err": _wraps(32, per_down=7),
-    "packet_seq_err": _wraps(32, per_down=3),
-    **dict.fromkeys(_STILL_32, _wraps(32)),
-    **dict.fromkeys(_STILL_64, _wraps(64)),
-}
-
-CARRIER_DOWNS = "net/carrier_down_count"
-CARRIER_UPS = "net/carrier_up_count"
-
-RULES: dict[str, Rule] = {
-    **{f"counters/{name}": rule for name, rule in _PMA.items()},
-    **{f"hw_counters/{name}": rule for name, rule in _HW.items()},
-}
-
-NAMES = frozenset({*RULES, CARRIER_DOWNS, CARRIER_UPS})
-"""Counters that can be given a first value."""
-
-# 10 ms of RDMA_HW_STATS_DEFAULT_LIFESPAN read back from jiffies on HZ=250, as captured.
-_LIFESPAN_MS = "12"
+"""IPoIB has carrier while its port is ACTIVE (ulp/ipoib), Ethernet while the link is up."""
 
 
-def counter_files(
-    timeline: Timeline,
-    link_layer: LinkLayer,
-    bytes_per_second: int,
-    initial: Mapping[str, int],
-) -> Leaves:
-    """`counters/` and `hw_counters/` of a port, by path below the port's directory."""
-    rules = _rules_of(link_layer)
-    units_per_second = bytes_per_second // 4
-    files = {
-        name: _file(rule, timeline, units_per_second, initial.get(name, 0))
-        for name, rule in rules.items()
-    }
-    return {**files, "hw_counters/lifespan": fixed(_LIFESPAN_MS)}
+class Fall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The counter is lower by `by` at once, never below 0, and nobody knows why."""
+
+    at_seconds: float
+    by: Count
 
 
-def _rules_of(link_layer: LinkLayer) -> dict[str, Rule]:
-    if link_layer == "InfiniBand":
-        return RULES
-    # Nobody has confirmed that mlx5 fills link_downed of an Ethernet port.
-    return {**RULES, "counters/link_downed": _stops(8)}
+class Burst(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The counter rises by `count`, evenly within `over_seconds`."""
 
+    at_seconds: float
+    count: Count
+    over_seconds: Positive = 1.0
 
-def _file(rule: Rule, timeline: Timeline, units_per_second: int, initial: int) -> File:
-    step_ns = rule.units_per_step * SECOND_NS
-    if step_ns:
-        return decimal(
-            lambda t: rule.shown(initial + timeline.active_ns(t) * units_per_second // step_ns),
-            "flows",
+    def risen(self, seconds: float) -> int:
+        return round(
+            self.count * min(1.0, max(0.0, (seconds - self.at_seconds) / self.over_seconds))
         )
-    if rule.per_down:
-        return decimal(
-            lambda t: rule.shown(initial + rule.per_down * timeline.downs(t)),
-            "edges",
+
+
+class Oddity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How one counter differs from what its driver makes of it."""
+
+    moves: bool = True
+    """False: it shows its first value for ever."""
+    lag_seconds: NotNegative = 0.0
+    """It shows what was true so long ago."""
+    per_down: Count | None = None
+    """It rises by so many with each down of the link; None: as usual."""
+    falls: tuple[Fall, ...] = ()
+    bursts: tuple[Burst, ...] = ()
+
+
+class Reset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Somebody sets the counters below `counters/` to 0, as `perfquery -R` does."""
+
+    at_seconds: float
+    which: Literal["all", "errors"] = "all"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """At `at_ns` the counters whose names begin so start again at 0."""
+
+    at_ns: int
+    prefixes: tuple[str, ...]
+    only_errors: bool = False
+
+    def concerns(self, name: str, rule: Rule) -> bool:
+        return name.startswith(self.prefixes) and (rule.stops or not self.only_errors)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the counters of a port are computed from; `initial` holds first values by name."""
+
+    timeline: Timeline
+    bytes_per_second: int
+    origin_ns: int
+    cuts: tuple[Cut, ...] = ()
+    initial: Mapping[str, int] = field(default_factory=dict)
+    oddities: Mapping[str, Oddity] = field(default_factory=dict)
+
+    def counter(self, name: str, rule: Rule) -> "Counter":
+        return Counter(name, rule, self)
+
+    def files(self, rules: Mapping[str, Rule]) -> Leaves:
+        return {name: self.counter(name, rule).file() for name, rule in rules.items()}
+
+
+class Counter:
+    """One counter at every moment."""
+
+    def __init__(self, name: str, rule: Rule, source: Source) -> None:
+        self._oddity = source.oddities.get(name, Oddity())
+        per_down = self._oddity.per_down
+        self._rule = rule if per_down is None else rule._replace(per_down=per_down)
+        self._source = source
+        self._lag_ns = nanoseconds(self._oddity.lag_seconds)
+        cuts = list(self._cuts(name))
+        self._from_ns = [at_ns for at_ns, _ in cuts]
+        # What it shows at the begin of each piece, and what had moved it by then.
+        self._begins = [(source.initial.get(name, 0), 0)]
+        for piece, (at_ns, fall) in enumerate(cuts):
+            value = self._value(piece, at_ns)
+            self._begins.append((max(0, value - fall), self._moved(at_ns)))
+
+    def value(self, t_ns: int) -> int:
+        return self._value(bisect_right(self._from_ns, t_ns), t_ns)
+
+    @property
+    def ever_falls(self) -> bool:
+        return bool(self._from_ns)
+
+    def file(self) -> File:
+        return decimal(self.value, self._changes())
+
+    def _cuts(self, name: str) -> Iterable[tuple[int, int]]:
+        """Moments at which it falls, and by how much at most."""
+        resets = (
+            (cut.at_ns, 1 << self._rule.bits)
+            for cut in self._source.cuts
+            if cut.concerns(name, self._rule)
         )
-    return fixed(str(rule.shown(initial)))
+        falls = ((self._at_ns(fall.at_seconds), fall.by) for fall in self._oddity.falls)
+        return sorted((*resets, *falls))
+
+    def _at_ns(self, seconds: float) -> int:
+        return self._source.origin_ns + nanoseconds(seconds)
+
+    def _value(self, piece: int, t_ns: int) -> int:
+        first, moved_before = self._begins[piece]
+        return self._rule.shown(first + self._moved(t_ns) - moved_before)
+
+    def _moved(self, t_ns: int) -> int:
+        """By how much it would have risen in all, were it never cut."""
+        return sum(self._movements(t_ns - self._lag_ns)) if self._oddity.moves else 0
+
+    def _movements(self, t_ns: int) -> Iterator[int]:
+        rule, timeline = self._rule, self._source.timeline
+        yield rule.per_down * timeline.downs(t_ns)
+        yield rule.per_leave * timeline.leaves(t_ns)
+        yield rule.per_return * timeline.returns(t_ns)
+        if rule.bytes_per_step:
+            sent = timeline.traffic_ns(t_ns) * self._source.bytes_per_second
+            yield sent // (SECOND_NS * rule.bytes_per_step)
+        for burst in self._oddity.bursts:
+            yield burst.risen((t_ns - self._source.origin_ns) / SECOND_NS)
+
+    def _changes(self) -> Changes:
+        rule = self._rule
+        if rule.bytes_per_step or self._lag_ns or self._oddity.bursts or self._from_ns:
+            return "flows"
+        return "edges" if rule.per_down or rule.per_leave or rule.per_return else "never"

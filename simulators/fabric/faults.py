@@ -1,12 +1,14 @@
-"""Faults: which reads hang or fail, and when."""
+"""Faults: which reads hang, fail, take long or show something else, and when."""
 
 import errno
 import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Literal
 
 from simulators.errors import SimulatorError
+from simulators.fabric.changes import ALWAYS_NS, NEVER_NS
 from simulators.fabric.node import File, Symlink, Tree
 from simulators.fabric.schedule import nanoseconds
 from simulators.fabric.spec import Fault
@@ -14,21 +16,28 @@ from simulators.fabric.spec import Fault
 
 @dataclass(frozen=True)
 class Window:
-    """From `begin_ns` up to `end_ns` (monotonic) reads fail with `error`; None: they hang."""
+    """What goes wrong with reads from `begin_ns` up to `end_ns` (monotonic)."""
 
-    begin_ns: int
-    end_ns: int
-    error: int | None
+    kind: Literal["hang", "errno", "slow", "text"]
+    begin_ns: int = ALWAYS_NS
+    end_ns: int = NEVER_NS
+    error: int = errno.EIO
+    delay_ns: int = 0
+    text: bytes = b""
 
 
 Windows = dict[str, tuple[Window, ...]]
 """Path of a file -> what goes wrong with reading it; files without faults are not in it."""
 
 
-def fault_windows(faults: Iterable[Fault], tree: Tree, origin_ns: int) -> Windows:
-    """The faults laid on the files of a tree; SimulatorError where one matches no file."""
+def fault_windows(faults: Iterable[Fault], trees: Iterable[Tree], origin_ns: int) -> Windows:
+    """The faults laid on the files of all trees; SimulatorError where one matches no file."""
     windows: Windows = {}
-    names = {path: list(_names(path, tree)) for path in _files(tree)}
+    names: dict[str, set[str]] = {}
+    faults = tuple(faults)
+    for tree in trees if faults else ():
+        for path in _files(tree):
+            names.setdefault(path, set()).update(_names(path, tree))
     for fault in faults:
         hit = [path for path, known in names.items() if _matches(fault, known)]
         if not hit:
@@ -57,13 +66,16 @@ def _names(path: str, tree: Tree) -> Iterator[str]:
                 yield link + path[len(target) :]
 
 
-def _matches(fault: Fault, names: list[str]) -> bool:
+def _matches(fault: Fault, names: Iterable[str]) -> bool:
     return any(fnmatchcase(name, fault.path) for name in names)
 
 
 def _window(fault: Fault, origin_ns: int) -> Window:
     return Window(
-        origin_ns + nanoseconds(fault.begin_seconds),
-        origin_ns + nanoseconds(fault.end_seconds),
-        getattr(errno, fault.error) if fault.kind == "errno" else None,
+        kind=fault.kind,
+        begin_ns=origin_ns + nanoseconds(fault.begin_seconds),
+        end_ns=origin_ns + nanoseconds(fault.end_seconds),
+        error=getattr(errno, fault.error),
+        delay_ns=nanoseconds(fault.delay_seconds),
+        text=fault.text.encode(),
     )

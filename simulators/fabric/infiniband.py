@@ -1,4 +1,4 @@
-"""InfiniBand: the files of an RDMA device and its port below /class/infiniband.
+"""Infiniband: the files of an RDMA device and its ports below /class/infiniband.
 
 The formats are those of drivers/infiniband/core/sysfs.c, as captured from a
 software RDMA device. That an mlx5 device has just these files (hca_type, board_id,
@@ -6,73 +6,117 @@ hw_rev, 21 counters) is from the kernel's source: no capture of one was at hand.
 """
 
 import errno
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
-from simulators.fabric.counters import counter_files
-from simulators.fabric.node import File, Leaves, below, fixed, link, refused
+from simulators.fabric.driver_counters import PPCNT
+from simulators.fabric.node import Changes, File, Leaves, below, fixed, link, refusal, refused
+from simulators.fabric.pci import pci_path
 from simulators.fabric.port import SimulatedPort
-from simulators.fabric.schedule import Phase
+from simulators.fabric.timeline import Phase
 
-_SPEEDS = {100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
+_VIRTUAL = "/devices/virtual/infiniband"
 _IB_GIDS = 8
-_ROCE_GIDS = 16
 _ZERO_GID = ":".join(["0000"] * 8)
 _LINK_LOCAL = "fe80:0000:0000:0000"
 
-# hw/mlx5: an InfiniBand link trains (Polling); Ethernet knows carrier or none (Disabled).
+_ACTIVE, _LINK_UP = b"4: ACTIVE\n", b"5: LinkUp\n"
 _STATES: dict[Phase, bytes] = {
-    "active": b"4: ACTIVE\n",
-    "subnet": b"2: INIT\n",
+    "active": _ACTIVE,
+    "armed": b"3: ARMED\n",
+    "init": b"2: INIT\n",
     "down": b"1: DOWN\n",
+    "admin": b"1: DOWN\n",
 }
 _PHYSICAL_STATES: dict[Phase, bytes] = {
-    "active": b"5: LinkUp\n",
-    "subnet": b"5: LinkUp\n",
+    "active": _LINK_UP,
+    "armed": _LINK_UP,
+    "init": _LINK_UP,
     "down": b"2: Polling\n",
+    "admin": b"3: Disabled\n",
 }
-_ETHERNET_PHYSICAL_STATES: dict[Phase, bytes] = {**_PHYSICAL_STATES, "down": b"3: Disabled\n"}
+
+# 10 ms of RDMA_HW_STATS_DEFAULT_LIFESPAN read back from jiffies on HZ=250, as captured.
+_LIFESPAN = fixed("12")
 
 
-def device_files(port: SimulatedPort) -> Leaves:
-    path = port.device_path
-    guid = fixed(port.spec.guid)
+def device_path(port: SimulatedPort, name: str) -> str:
+    pci = port.spec.pci
+    return f"{_VIRTUAL}/{name}" if pci is None else f"{pci_path(pci)}/infiniband/{name}"
+
+
+def device_files(port: SimulatedPort, name: str) -> Leaves:
+    """The device's own files, under the name it has now; `port` is any of its ports."""
+    spec, shape = port.spec, port.spec.shape
+    path = device_path(port, name)
     device: Leaves = {
-        "node_guid": guid,
-        "sys_image_guid": guid,
-        "node_type": fixed("1: CA"),
-        "node_desc": fixed(f"simulated {port.spec.device}"),
-        "fw_ver": fixed("28.43.1014"),
-        "hca_type": fixed("MT4129"),
-        "board_id": fixed("MT_0000000838"),
-        "hw_rev": fixed("0"),
-        "device": link(f"{path}/device", port.pci_path),
+        "node_guid": fixed(spec.guid),
+        "sys_image_guid": fixed(spec.guid),
+        "node_type": fixed(shape.node_type),
+        "node_desc": fixed(f"simulated {spec.device}"),
         "subsystem": link(f"{path}/subsystem", "/class/infiniband"),
+        **{file: fixed(text) for file, text in shape.files.items()},
+        **_with_lifespan(port.source.files(shape.device_counters)),
     }
-    by_class = f"/class/infiniband/{port.spec.device}"
-    return {
-        **below(path, device),
-        **below(f"{path}/ports/1", _port_files(port)),
-        by_class: link(by_class, path),
-    }
+    if spec.pci is not None:
+        device["device"] = link(f"{path}/device", pci_path(spec.pci))
+    if shape.has_parent:
+        device["parent"] = _netdev_name(port)
+    by_class = f"/class/infiniband/{name}"
+    return {**below(path, device), by_class: link(by_class, path)}
 
 
-def _port_files(port: SimulatedPort) -> Leaves:
+def port_files(port: SimulatedPort) -> Leaves:
+    """By path below the port's directory."""
     spec = port.spec
-    return {
+    files = {
         **_state_files(port),
         **_address_files(port),
-        "rate": fixed(f"{spec.rate_gbps} Gb/sec (4X {_SPEEDS[spec.rate_gbps]})"),
         "link_layer": fixed(spec.link_layer),
-        **(_ib_gids(port) if port.infiniband else _roce_gids(port)),
-        **counter_files(port.timeline, spec.link_layer, spec.bytes_per_second, spec.initial),
+        **(_ib_gids(port) if port.infiniband else _other_gids(port)),
+        **_counter_files(port),
     }
+    return {
+        name: leaf
+        for name, leaf in files.items()
+        if not any(fnmatchcase(name, pattern) for pattern in spec.without)
+    }
+
+
+def _counter_files(port: SimulatedPort) -> Leaves:
+    spec = port.spec
+    files = _with_lifespan(port.source.files(spec.shape.rules(spec.link_layer)))
+    refusing: Sequence[str] = ()
+    if spec.shape.refuses_counters:
+        refusing = [name for name in files if name.startswith("counters/")]
+    elif spec.nvlink_management:
+        refusing = PPCNT
+    return {**files, **dict.fromkeys(refusing, refused(errno.EINVAL))}
+
+
+def _with_lifespan(counters: Leaves) -> Leaves:
+    """Hardware counters stand beside a setting, the life of their cache in milliseconds."""
+    if any(name.startswith("hw_counters/") for name in counters):
+        return {**counters, "hw_counters/lifespan": _LIFESPAN}
+    return counters
 
 
 def _state_files(port: SimulatedPort) -> Leaves:
-    phase = port.timeline.phase
-    physical = _PHYSICAL_STATES if port.infiniband else _ETHERNET_PHYSICAL_STATES
+    spec, phase, timeline = port.spec, port.phase, port.timeline
+    if spec.state_is_constant or spec.shape.state_is_constant:
+        return {
+            "state": File(lambda _: _ACTIVE),
+            "phys_state": File(lambda _: _LINK_UP),
+            "rate": fixed(spec.rate.line),
+        }
+    physical = dict(_PHYSICAL_STATES)
+    if not port.infiniband:
+        physical["down"] = f"{spec.shape.link_lost}\n".encode()
+    changes: Changes = "edges" if port.real is None else "flows"
     return {
-        "state": File(lambda t_ns: _STATES[phase(t_ns)], "edges"),
-        "phys_state": File(lambda t_ns: physical[phase(t_ns)], "edges"),
+        "state": File(lambda t: _STATES[phase(t)], changes),
+        "phys_state": File(lambda t: physical[phase(t)], changes),
+        "rate": File(lambda t: f"{timeline.rate(t).line}\n".encode(), "edges"),
     }
 
 
@@ -97,18 +141,32 @@ def _ib_gids(port: SimulatedPort) -> Leaves:
     }
 
 
-def _roce_gids(port: SimulatedPort) -> Leaves:
-    """Link-local and IPv4 address, each for both RoCE versions."""
+def _other_gids(port: SimulatedPort) -> Leaves:
+    """RoCE: link-local and IPv4 address, each for both versions; else one without netdev."""
+    shape = port.spec.shape
     addresses = (
         f"{_LINK_LOCAL}:{port.spec.guid}",
         f"0000:0000:0000:0000:0000:ffff:0a00:{port.index + 1:04x}",
     )
-    files = _empty_gids(_ROCE_GIDS)
-    for slot in range(4):
+    files = _empty_gids(shape.gids)
+    for slot in range(min(4, shape.gids)):
         files[f"gids/{slot}"] = fixed(addresses[slot // 2])
-        files[f"gid_attrs/ndevs/{slot}"] = fixed(port.spec.netdev)
-        files[f"gid_attrs/types/{slot}"] = fixed(("IB/RoCE v1", "RoCE v2")[slot % 2])
+        if shape.names_netdev:
+            files[f"gid_attrs/ndevs/{slot}"] = _netdev_name(port)
+            files[f"gid_attrs/types/{slot}"] = fixed(("IB/RoCE v1", "RoCE v2")[slot % 2])
     return files
+
+
+def _netdev_name(port: SimulatedPort) -> File:
+    """The name its netdev has when asked, which may be another one by then, or none."""
+
+    def name(t_ns: int) -> bytes:
+        life = port.netdev.at(t_ns)
+        if life is None:
+            raise refusal(errno.EINVAL)
+        return f"{life.name}\n".encode()
+
+    return File(name)
 
 
 def _empty_gids(slots: int) -> Leaves:

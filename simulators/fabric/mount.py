@@ -65,6 +65,8 @@ def _serve(operations: Operations, mountpoint: Path, finished: Callable[[], None
     # Ten threads are libfuse's default since 3.12, so ten hanging reads would hang all.
     # Without its sibling it warns of its own default (seen with 3.14).
     threads = {"max_threads": _THREADS, "max_idle_threads": _IDLE_THREADS}
+    # The kernel believes for so long what it was told of a name, present or absent.
+    believed_seconds = _FOREVER_SECONDS if operations.is_still else 0
     try:
         fuse.FUSE(
             operations,
@@ -74,9 +76,9 @@ def _serve(operations: Operations, mountpoint: Path, finished: Callable[[], None
             ro=True,
             auto_unmount=True,
             fsname="simulated-fabric",
-            entry_timeout=_FOREVER_SECONDS,
-            attr_timeout=_FOREVER_SECONDS,
-            negative_timeout=_FOREVER_SECONDS,
+            entry_timeout=believed_seconds,
+            attr_timeout=believed_seconds,
+            negative_timeout=believed_seconds,
             **(threads if _version(fuse) >= (3, 12) else {}),
         )
     except RuntimeError:

@@ -2,8 +2,8 @@
 
 import os
 import posixpath
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Content = Callable[[int], bytes]
@@ -13,10 +13,15 @@ Changes = Literal["never", "edges", "flows"]
 """When a content can change: never, when a port goes down or comes up, or all the time."""
 
 
+FOREVER_NS = 1 << 62
+
+
 @dataclass(frozen=True)
 class File:
     content: Content
     changes: Changes = "never"
+    until_ns: int = FOREVER_NS
+    """When it is removed (monotonic): who keeps it open reads ENODEV from then on."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +47,16 @@ def fixed(text: str) -> File:
     return File(lambda _: line)
 
 
+def refusal(error: int) -> OSError:
+    """What a reader is told by its number."""
+    return OSError(error, os.strerror(error))
+
+
 def refused(error: int) -> File:
     """A file that exists and whose read fails, as the kernel does for an empty GID slot."""
 
     def refuse(_: int) -> bytes:
-        raise OSError(error, os.strerror(error))
+        raise refusal(error)
 
     return File(refuse)
 
@@ -69,10 +79,19 @@ def below(prefix: str, files: Mapping[str, Leaf]) -> Leaves:
     return {f"{prefix}/{name}": leaf for name, leaf in files.items()}
 
 
-def with_directories(leaves: Leaves) -> Tree:
-    """The tree of these leaves: every directory above them, up to the root."""
-    names: dict[str, set[str]] = {"/": set()}
-    for path in leaves:
+def removed_at(leaves: Leaves, end_ns: int) -> Leaves:
+    """The same, but gone at `end_ns`."""
+    return {
+        path: replace(leaf, until_ns=end_ns) if isinstance(leaf, File) else leaf
+        for path, leaf in leaves.items()
+    }
+
+
+def with_directories(leaves: Leaves, more: Iterable[str] = ()) -> Tree:
+    """The tree of these leaves: every directory above them, up to the root, and some more."""
+    directories_also = tuple(more)
+    names: dict[str, set[str]] = {path: set() for path in ("/", *directories_also)}
+    for path in (*leaves, *directories_also):
         child = path
         while child != "/":
             parent = posixpath.dirname(child)

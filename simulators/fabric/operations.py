@@ -6,12 +6,14 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from flapd.model.times import SECOND_NS
 from simulators.fabric.faults import Window, Windows, window_at
-from simulators.fabric.node import Content, Directory, File, Node, Symlink, Tree
+from simulators.fabric.node import Directory, File, Node, Symlink, Tree, refusal
+from simulators.fabric.tree import Epoch
 
 _SYSFS_SIZE = 4096
 _LONGEST_WAIT_SECONDS = 3600.0
@@ -34,16 +36,30 @@ class FileInfo(Protocol):
 class _Opened:
     """One open descriptor: a read at 0 shows anew, later offsets go on in what was shown."""
 
-    __slots__ = ("content", "shown", "windows")
+    __slots__ = ("file", "shown", "windows")
 
-    def __init__(self, content: Content, windows: tuple[Window, ...]) -> None:
-        self.content = content
+    def __init__(self, file: File, windows: tuple[Window, ...]) -> None:
+        self.file = file
         self.windows = windows
         self.shown = b""
 
 
+class _View:
+    """One tree, in the forms in which the kernel asks for it."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.files = {path: node for path, node in tree.items() if isinstance(node, File)}
+        self.targets = {path: n.target for path, n in tree.items() if isinstance(n, Symlink)}
+        self.attributes = {path: _attributes(node) for path, node in tree.items()}
+        self.entries = {
+            path: _entries(path, node, self.attributes)
+            for path, node in tree.items()
+            if isinstance(node, Directory)
+        }
+
+
 class Operations:
-    """The tree as a read-only file system; any method may run in any thread.
+    """The tree of each moment as a read-only file system; any method may run in any thread.
 
     OSError is what the reader sees. After `stop()` nothing hangs any more.
     """
@@ -52,24 +68,23 @@ class Operations:
 
     def __init__(
         self,
-        tree: Tree,
+        epochs: Sequence[Epoch],
         windows: Windows | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self._files = {path: node for path, node in tree.items() if isinstance(node, File)}
-        self._targets = {path: n.target for path, n in tree.items() if isinstance(n, Symlink)}
-        self._attributes = {path: _attributes(node) for path, node in tree.items()}
-        self._entries = {
-            path: _entries(path, node, self._attributes)
-            for path, node in tree.items()
-            if isinstance(node, Directory)
-        }
+        self._from_ns = [epoch.from_ns for epoch in epochs]
+        self._views = [_View(epoch.tree) for epoch in epochs]
         self._windows = windows or {}
         self._clock = clock
         self._opened: dict[int, _Opened] = {}
         self._handles = itertools.count(1)
         self._stopping = threading.Event()
         self.ready = threading.Event()
+
+    @property
+    def is_still(self) -> bool:
+        """No file comes or goes: what was asked once need not be asked again."""
+        return len(self._views) == 1
 
     def init(self, _path: str) -> None:
         """Called by libfuse when the kernel has accepted the file system."""
@@ -79,18 +94,18 @@ class Operations:
         self._stopping.set()
 
     def getattr(self, path: str, _info: FileInfo | None = None) -> Attributes:
-        return _known(self._attributes, path)
+        return _known(self._view().attributes, path)
 
     def readdir(self, path: str, _handle: int) -> list[Entry]:
-        return _known(self._entries, path)
+        return _known(self._view().entries, path)
 
     def readlink(self, path: str) -> str:
-        return _known(self._targets, path)
+        return _known(self._view().targets, path)
 
     def open(self, path: str, info: FileInfo) -> int:
-        file = _known(self._files, path)
+        file = _known(self._view().files, path)
         handle = next(self._handles)
-        self._opened[handle] = _Opened(file.content, self._windows.get(path, ()))
+        self._opened[handle] = _Opened(file, self._windows.get(path, ()))
         info.fh = handle
         # Each read has to reach us: neither the page cache nor st_size may cut it short.
         info.direct_io = 1
@@ -106,29 +121,38 @@ class Operations:
         del self._opened[info.fh]
         return 0
 
-    def _show(self, opened: _Opened) -> bytes:
-        t_ns = self._clock()
-        while opened.windows and (window := window_at(opened.windows, t_ns)) is not None:
-            if window.error is not None:
-                raise _os_error(window.error)
-            self._hang((window.end_ns - t_ns) / SECOND_NS)
-            t_ns = self._clock()
-        return opened.content(t_ns)
+    def _view(self) -> _View:
+        return self._views[bisect_right(self._from_ns, self._clock()) - 1]
 
-    def _hang(self, seconds: float) -> None:
-        if self._stopping.wait(min(seconds, _LONGEST_WAIT_SECONDS)):
-            raise _os_error(errno.ENODEV)
+    def _show(self, opened: _Opened) -> bytes:
+        """What a read shows, after the waits that it has to endure."""
+        t_ns = self._clock()
+        window = window_at(opened.windows, t_ns)
+        while window is not None and window.kind == "hang":
+            self._wait(window.end_ns - t_ns)
+            t_ns = self._clock()
+            window = window_at(opened.windows, t_ns)
+        if window is not None and window.kind == "slow":
+            self._wait(window.delay_ns)
+            t_ns = self._clock()
+        if t_ns >= opened.file.until_ns:
+            raise refusal(errno.ENODEV)
+        if window is not None and window.kind == "errno":
+            raise refusal(window.error)
+        if window is not None and window.kind == "text":
+            return window.text
+        return opened.file.content(t_ns)
+
+    def _wait(self, ns: int) -> None:
+        if self._stopping.wait(min(ns / SECOND_NS, _LONGEST_WAIT_SECONDS)):
+            raise refusal(errno.ENODEV)
 
 
 def _known(table: dict[str, T], path: str) -> T:
     try:
         return table[path]
     except KeyError:
-        raise _os_error(errno.ENOENT) from None
-
-
-def _os_error(number: int) -> OSError:
-    return OSError(number, os.strerror(number))
+        raise refusal(errno.ENOENT) from None
 
 
 def _attributes(node: Node) -> Attributes:

@@ -1,10 +1,11 @@
 """Plain: the tree as ordinary files, rewritten when they change, where FUSE is not to be had.
 
 What it cannot do, and the mounted tree can: reads never fail or hang (no faults; a
-file whose read would fail is left out); a file changes some time after its edge, late
-by what the scheduler and the rewriting take; traffic counters move in steps of 100 ms;
-a reader may catch a file between its new bytes and its new length, and different files
-of one edge at different moments. `st_size` is the content's and not 4096.
+file whose read would fail at first is left out, one whose read would fail later stays
+as it was); nothing comes or goes (no changes); a file changes some time after its edge,
+late by what the scheduler and the rewriting take; traffic counters move in steps of
+100 ms; a reader may catch a file between its new bytes and its new length, and
+different files of one edge at different moments. `st_size` is the content's and not 4096.
 """
 
 import os
@@ -33,7 +34,11 @@ class PlainFile:
         os.pwrite(self._descriptor, content, 0)
 
     def show(self, t_ns: int) -> None:
-        content = self.file.content(t_ns)
+        """A read that would fail leaves the last content: plain files cannot refuse one."""
+        try:
+            content = self.file.content(t_ns)
+        except OSError:
+            return
         if content == self._content:
             return
         os.pwrite(self._descriptor, content, 0)

@@ -1,7 +1,7 @@
 """An agent that watches nothing, with a real history, and a real server in front of it."""
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,12 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from flapd.core.fabric.view import LinkTotals, PortView, Snapshot
+from flapd.core.fabric.view import LinkTotals, MaintenanceView, PortView, Snapshot
 from flapd.model.errors import FlapdError
-from flapd.model.event import Outage
+from flapd.model.event import Event, Outage
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
-from flapd.serve.agent import Health, RecordingStatus
+from flapd.serve.agent import About, Health, RecordingStatus
 from flapd.serve.server import Server
 from flapd.serve.settings import HttpSettings
 from flapd.store.history import History
@@ -26,9 +26,12 @@ class FakeAgent:
 
     def __init__(self, directory: Path, outages: Iterable[Outage] = ()) -> None:
         path = directory / "history.sqlite"
-        with closing(History(path)) as history:
-            history.commit(list(outages), {})
-        self.node = "node17"
+        self._path = path
+        self._subscribers: list[Callable[[], None]] = []
+        self._commit(list(outages))
+        self.about = About(
+            "node17", "boot-1", time.monotonic_ns(), "/etc/flapd/flapd.toml", path, directory
+        )
         self.history = HistoryReader(path)
         self.health = Health()
         self.shown = Snapshot()
@@ -36,6 +39,33 @@ class FakeAgent:
         self.file = directory / "recording"
         self.status: RecordingStatus | None = None
         self.disk_is_full = False
+        self.repairs: list[tuple[str, str]] = []
+
+    def happens(self, *events: Event) -> None:
+        """Commits these events, and says so."""
+        self._commit(events)
+        for tell in self._subscribers:
+            tell()
+
+    def _commit(self, events: Sequence[Event]) -> None:
+        with closing(History(self._path)) as history:
+            history.commit(events, {})
+
+    def subscribe(self, committed: Callable[[], None]) -> None:
+        self._subscribers.append(committed)
+
+    def maintain(self, key: str | None, until_ns: int, reason: str) -> tuple[MaintenanceView, ...]:
+        until_unix_ns = until_ns - time.monotonic_ns() + time.time_ns()
+        planned = (*self.shown.maintenance, MaintenanceView(key, until_unix_ns, reason))
+        self.shown = msgspec.structs.replace(self.shown, maintenance=planned)
+        return planned
+
+    def end_maintenance(self) -> tuple[MaintenanceView, ...]:
+        self.shown = msgspec.structs.replace(self.shown, maintenance=())
+        return ()
+
+    def repaired(self, key: str, note: str) -> None:
+        self.repairs.append((key, note))
 
     def snapshot(self) -> Snapshot:
         return self.shown
@@ -107,9 +137,9 @@ def view(a_port: Port | None = None, **changes: Any) -> PortView:
 
 @asynccontextmanager
 async def serving(
-    agent: FakeAgent, directory: Path, listen: str = "127.0.0.1:0"
+    agent: FakeAgent, directory: Path, listen: str = "127.0.0.1:0", **settings: Any
 ) -> AsyncIterator[Server]:
-    server = Server(agent, HttpSettings(listen), directory / "flapd.sock")
+    server = Server(agent, HttpSettings(listen, **settings), directory / "flapd.sock")
     await server.start()
     try:
         yield server
@@ -119,8 +149,10 @@ async def serving(
 
 
 @asynccontextmanager
-async def over_tcp(agent: FakeAgent, directory: Path) -> AsyncIterator[aiohttp.ClientSession]:
-    async with serving(agent, directory) as server:
+async def over_tcp(
+    agent: FakeAgent, directory: Path, **settings: Any
+) -> AsyncIterator[aiohttp.ClientSession]:
+    async with serving(agent, directory, **settings) as server:
         assert server.tcp_address is not None
         host, number = server.tcp_address
         async with aiohttp.ClientSession(f"http://{host}:{number}") as session:

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from flapd.core.fabric.view import Snapshot
+from flapd.core.fabric.view import Repair, Snapshot
 from flapd.model.times import SECOND_NS, Edge
 from tests.serve.parts import FakeAgent, over_socket, over_tcp, port, view
 from tests.store.outages import WALL_NS, outage, with_length
@@ -60,7 +60,7 @@ async def test_a_flap_is_told_with_every_field_of_the_contract(tmp_path: Path) -
                 "reason": None,
                 "evidence": ["link_downed"],
                 "boot": "boot-1",
-                "grace": None,
+                "grace": False,
                 "black_box": False,
                 "incidents": [],
                 "gpu_seconds": None,
@@ -149,7 +149,17 @@ async def test_filters_all_hold(tmp_path: Path, filters: str, found: set[str]) -
 async def test_a_port_is_told_with_every_field_of_the_contract(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     edge = Edge(10 * SECOND_NS, 11 * SECOND_NS, WALL_NS)
-    agent.shown = Snapshot(ports=(view(saturated=("counters/link_downed",), last_down=edge),))
+    told = view(
+        saturated=("counters/link_downed",),
+        last_down=edge,
+        expected_rate_mbps=400_000,
+        downgraded=False,
+        flapping=True,
+        penalty=2500.5,
+        maintenance=True,
+        repaired=Repair(WALL_NS, "new cable"),
+    )
+    agent.shown = Snapshot(ports=(told,))
 
     async with over_tcp(agent, tmp_path) as session:
         (item,) = (await got(session, "/api/v1/ports"))["items"]
@@ -171,7 +181,8 @@ async def test_a_port_is_told_with_every_field_of_the_contract(tmp_path: Path) -
         "phys_state": "LinkUp",
         "rate_gbps": 400.0,
         "width": "4X",
-        "expected_rate_gbps": None,
+        "expected_rate_gbps": 400.0,
+        "downgraded": False,
         "up": True,
         "watched": True,
         "ever_up": True,
@@ -183,16 +194,18 @@ async def test_a_port_is_told_with_every_field_of_the_contract(tmp_path: Path) -
             "port_rcv_errors": None,
         },
         "saturated": ["link_downed"],
-        "flapping": None,
-        "penalty": None,
+        "flapping": True,
+        "penalty": 2500.5,
+        "grace": False,
         "flaps_24h": 0,
         "last_down": {
             "earliest": "2023-11-14T22:13:30.000000Z",
             "latest": "2023-11-14T22:13:31.000000Z",
         },
         "readable": True,
-        "maintenance": None,
-        "members": None,
+        "maintenance": True,
+        "members": [],
+        "repaired": {"time": "2023-11-14T22:13:20.000000Z", "note": "new cable"},
         "peer": None,
         "module": None,
         "sources": {"sysfs": "on"},

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from flapd.core.fabric.view import Snapshot
 from flapd.model.times import SECOND_NS
 from flapd.serve.items import PortItem, port_item
 from flapd.serve.names import named_ports, physical_state_text, state_text
@@ -105,4 +104,4 @@ def test_a_replaced_card_leaves_its_name_to_the_new_one() -> None:
     new = view(port(key="new/1"))
 
     for ports in ((gone, new), (new, gone)):
-        assert named_ports(Snapshot(ports=ports)) == [new]
+        assert named_ports(ports) == [new]

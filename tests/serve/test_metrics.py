@@ -12,6 +12,7 @@ from flapd.core.fabric.view import DownHistogram, LinkTotals, PortView, Snapshot
 from flapd.model.times import SECOND_NS, Edge
 from flapd.serve.agent import Health
 from flapd.serve.metrics import Scrape, render
+from flapd.sources.read_health import ReadHealth
 from tests.serve.parts import FakeAgent, over_tcp, port, view
 
 GOLDEN = Path(__file__).with_name("metrics.txt")
@@ -42,6 +43,11 @@ def infiniband() -> PortView:
         last_down_ns=SECOND_NS // 2,
         totals=LinkTotals({"link": 7, "subnet": 1, "unknown": 0}, 6, 1, 300 * SECOND_NS),
         witness_resets=2,
+        flapping=True,
+        penalty=2500.5,
+        downgraded=True,
+        grace=True,
+        maintenance=True,
     )
 
 
@@ -62,16 +68,24 @@ def ethernet() -> PortView:
         witness_status="unproven",
         readable=False,
         last_read_ns=None,
+        watched=False,
     )
 
 
 def scrape(*ports: PortView) -> Scrape:
     histogram = DownHistogram([1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 700 * SECOND_NS)
     snapshot = Snapshot(
-        ports=ports, down_histogram=histogram, stuck_readers={"mlx5_0": 35 * SECOND_NS}
+        ports=ports,
+        down_histogram=histogram,
+        stuck_readers={"mlx5_0": 35 * SECOND_NS},
+        ports_expected=3,
     )
-    health = Health(sampler_restarts=1, history_write_errors=2, events_not_durable=3)
-    return Scrape(snapshot, health, now_ns=100 * SECOND_NS)
+    reads = ReadHealth(errors={("mlx5_0", "EIO"): 4, ("mlx5_0", "EPROTO"): 1})
+    reads.lateness.observe(0.003)
+    reads.observe("mlx5_0", "fast", 0.0002)
+    reads.observe("mlx5_0", "fast", 5)
+    health = Health(1, 2, 3, reads=reads)
+    return Scrape(snapshot, health, now_ns=100 * SECOND_NS, history_bytes=4096)
 
 
 def test_a_snapshot_gives_these_lines() -> None:
@@ -102,7 +116,7 @@ def samples_of(families: Iterable[Metric]) -> set[object]:
 
 
 def test_without_ports_only_the_agent_is_told() -> None:
-    body = render(Scrape(Snapshot(), Health(config_reloaded_ok=False), 0), "")[0].decode()
+    body = render(Scrape(Snapshot(), Health(config_reloaded_ok=False), 0, 0), "")[0].decode()
 
     assert "flapd_ports_found 0.0" in body
     assert "flapd_config_last_reload_successful 0.0" in body
@@ -117,6 +131,33 @@ def test_a_replaced_card_gives_no_series_twice() -> None:
     lines = [line.rpartition(" ")[0] for line in body.splitlines() if not line.startswith("#")]
     assert len(lines) == len(set(lines))
     assert 'flapd_port_watched{device="mlx5_0",port="1"} 1.0' in body
+
+
+def test_a_bond_has_one_series_with_the_downs_of_its_members() -> None:
+    bond = view(port(members=("eth0", "eth1")))
+    members = [
+        view(
+            port(key=f"{port().key}/{member}", member=member),
+            totals=LinkTotals({"link": 2, "subnet": 0, "unknown": 0}, 2, 0, SECOND_NS),
+        )
+        for member in bond.port.members
+    ]
+
+    body = render(scrape(bond, *members), "")[0].decode()
+
+    lines = [line.rpartition(" ")[0] for line in body.splitlines() if not line.startswith("#")]
+    assert len(lines) == len(set(lines))
+    assert 'flapd_link_downs_total{cause="link",device="mlx5_0",port="1"} 4.0' in body
+    assert "flapd_ports_found 1.0" in body
+
+
+def test_what_has_not_happened_yet_is_told_as_0_for_each_device_there_is() -> None:
+    body = render(Scrape(Snapshot(ports=(view(),)), Health(), 0, 0), "")[0].decode()
+
+    for tier in ("fast", "slow", "rare"):
+        assert f'flapd_read_seconds_count{{device="mlx5_0",tier="{tier}"}} 0.0' in body
+    assert 'flapd_read_errors_total{device="mlx5_0",reason="EIO"} 0.0' in body
+    assert "flapd_sample_lateness_seconds_count 0.0" in body
 
 
 async def test_the_format_is_the_one_asked_for(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from flapd.model.times import SECOND_NS, rfc3339
 from flapd.serve.errors import ApiError
-from flapd.serve.query import FLAP_PARAMETERS, flap_query, single_values, unix_ns
+from flapd.serve.parameter import read_parameters, unix_ns
+from flapd.serve.query import FLAP_PARAMETERS, flap_query
 from flapd.store.flap_query import FlapQuery
 
+KNOWN = sorted(parameter.name for parameter in FLAP_PARAMETERS)
 NOW = 1_700_000_000 * SECOND_NS
 
 
@@ -40,11 +42,7 @@ def test_what_the_api_tells_as_a_time_it_takes_as_one(moment: datetime) -> None:
     assert unix_ns(rfc3339(at), NOW) == at
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(sorted(FLAP_PARAMETERS)), st.text() | st.from_regex(r"[-0-9.]+"))
-    )
-)
+@given(st.lists(st.tuples(st.sampled_from(KNOWN), st.text() | st.from_regex(r"[-0-9.]+"))))
 def test_any_query_string_is_a_query_or_a_fault_that_names_its_parameter(
     pairs: list[tuple[str, str]],
 ) -> None:
@@ -52,17 +50,17 @@ def test_any_query_string_is_a_query_or_a_fault_that_names_its_parameter(
 
     if isinstance(found, ApiError):
         assert found.code == "bad_parameter"
-        assert found.parameter in FLAP_PARAMETERS
+        assert found.parameter in KNOWN
     else:
         assert 1 <= found.limit <= 1000
 
 
 def query_or_fault(pairs: list[tuple[str, str]]) -> FlapQuery | ApiError:
     try:
-        return flap_query(single_values(pairs, FLAP_PARAMETERS), NOW)
+        return flap_query(read_parameters(FLAP_PARAMETERS, pairs, NOW))
     except ApiError as error:
         return error
 
 
 def test_nothing_asked_for_is_everything_in_pages_of_a_hundred() -> None:
-    assert flap_query({}, NOW) == FlapQuery(limit=100)
+    assert query_or_fault([]) == FlapQuery(limit=100)

@@ -1,11 +1,14 @@
 """Recordings are started, read and stopped over the Unix socket."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
+from flapd.serve import recording
+from flapd.serve.agent import RecordingStatus
 from tests.serve.parts import FakeAgent, over_socket
 
 PATH = "/api/v1/recording"
@@ -92,6 +95,32 @@ async def test_only_one_recording_runs_at_a_time(tmp_path: Path) -> None:
 
     assert (status, body["error"]["code"]) == (429, "too_many")
     assert again == 200
+
+
+async def test_a_recording_that_nobody_reads_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "UNREAD_SECONDS", 0.2)
+    agent = FakeAgent(tmp_path)
+    ended = asyncio.Event()
+    stop = agent.stop_recording
+    loop = asyncio.get_running_loop()
+
+    def watched() -> RecordingStatus | None:
+        loop.call_soon_threadsafe(ended.set)
+        return stop()
+
+    monkeypatch.setattr(agent, "stop_recording", watched)
+
+    async with over_socket(agent, tmp_path) as session:
+        await asked(session, "POST")
+        for _ in range(10):
+            await read(session, 0)
+        assert not ended.is_set()
+        await asyncio.wait_for(ended.wait(), 10)
+        status, item = await asked(session, "GET")
+
+    assert (status, item["active"]) == (200, False)
 
 
 async def test_why_it_cannot_start_is_told(tmp_path: Path) -> None:

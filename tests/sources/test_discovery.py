@@ -12,11 +12,13 @@ from simulators.fabric.tree import build_tree, simulated_ports
 from tests.trees import lay_out_capture
 
 
-def found(sysfs: Path, **settings: tuple[str, ...]) -> list[Port]:
+def found(
+    sysfs: Path, include: tuple[str, ...] = ("*",), exclude: tuple[str, ...] = ()
+) -> list[Port]:
     return [
         port
         for device in devices_of(sysfs)
-        for port in ports_of_device(sysfs, device, PortsSettings(**settings))
+        for port in ports_of_device(sysfs, device, PortsSettings(include, exclude))
     ]
 
 
@@ -36,6 +38,7 @@ def test_a_soft_roce_port_of_a_real_kernel_is_counted_by_its_netdev(rxe: Path) -
         number=1,
         link_layer="Ethernet",
         guid="5054:00ff:fe00:0001",
+        driver="rdma_rxe",
         netdev="eth0",
         witnesses=("net/carrier_down_count",),
     )
@@ -110,6 +113,7 @@ def test_hostile_names_are_not_taken_for_guids_or_netdevs(rxe: Path) -> None:
     (device / "node_guid").write_text("../../etc\x1b[2J\n")
     for gid in (device / "ports/1/gid_attrs/ndevs").iterdir():
         gid.write_text("../lo\n")
+    (device / "parent").write_text("..\n")
 
     (port,) = found(rxe)
 

@@ -3,15 +3,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from flapd.model.observation import Tick
+from flapd.model.observation import Sample, Tick
+from flapd.sources.read_health import ReadHealth
 from flapd.sources.sampler_link import (
-    Alive,
+    TOGETHER_BYTES,
+    Outbox,
+    Told,
     WatchClosely,
     make_link,
     receive,
     receive_request,
     send,
-    send_if_room,
 )
 
 Link = tuple[socket.socket, socket.socket]
@@ -24,21 +26,72 @@ def link() -> Iterator[Link]:
         yield agent, sampler
 
 
-def test_what_waits_is_received_together_and_in_order(link: Link) -> None:
-    agent, sampler = link
-    for message in (Tick(1), Alive(), Tick(2)):
-        assert send_if_room(sampler, message)
+def tell(link: socket.socket, *messages: Told) -> None:
+    outbox = Outbox(link)
+    for message in messages:
+        assert outbox.put(message)
+    outbox.flush()
 
-    assert receive(agent, 10) == [Tick(1), Alive(), Tick(2)]
+
+def test_what_is_told_arrives_together_and_in_order(link: Link) -> None:
+    agent, sampler = link
+    tell(sampler, Tick(1), ReadHealth(), Tick(2))
+
+    assert receive(agent, 10) == [Tick(1), ReadHealth(), Tick(2)]
+
+
+def test_what_waits_is_received_together(link: Link) -> None:
+    agent, sampler = link
+    tell(sampler, Tick(1))
+    tell(sampler, Tick(2))
+
+    assert receive(agent, 10) == [Tick(1), Tick(2)]
+
+
+def test_nothing_goes_before_it_is_flushed(link: Link) -> None:
+    agent, sampler = link
+    outbox = Outbox(sampler)
+    assert outbox.put(Tick(1))
+
+    with pytest.raises(TimeoutError):
+        receive(agent, 0.01)
 
 
 def test_receiving_does_not_wait_for_more_than_there_is(link: Link) -> None:
     """With a sampler that tells something all the time it would never end."""
     agent, sampler = link
-    send_if_room(sampler, Tick(1))
+    tell(sampler, Tick(1))
     assert receive(agent, 10) == [Tick(1)]
-    send_if_room(sampler, Tick(2))
+    tell(sampler, Tick(2))
     assert receive(agent, 10) == [Tick(2)]
+
+
+def test_much_goes_in_several_datagrams_by_itself(link: Link) -> None:
+    agent, sampler = link
+    samples = [
+        Sample(f"{number}/1", 1, 2, 1, {f"hw_counters/{'x' * 60}{n}": n for n in range(200)})
+        for number in range(12)
+    ]
+    outbox = Outbox(sampler)
+    told: list[Told] = []
+    for sample in samples:
+        assert outbox.put(sample)
+    outbox.flush()
+    while len(told) < len(samples):
+        told += receive(agent, 10)
+
+    assert told == samples
+
+
+def test_one_message_longer_than_goes_together_goes_alone(link: Link) -> None:
+    agent, sampler = link
+    long = Sample("a/1", 1, 2, 1, errors={"state": "x" * (TOGETHER_BYTES + 1)})
+    tell(sampler, Tick(1), long, Tick(2))
+    told: list[Told] = []
+    while len(told) < 3:
+        told += receive(agent, 10)
+
+    assert told == [Tick(1), long, Tick(2)]
 
 
 def test_silence_is_told(link: Link) -> None:
@@ -48,22 +101,38 @@ def test_silence_is_told(link: Link) -> None:
 
 def test_an_ended_sampler_tells_nothing(link: Link) -> None:
     agent, sampler = link
-    send_if_room(sampler, Tick(1))
+    tell(sampler, Tick(1))
     sampler.close()
 
     assert receive(agent, 10) == [Tick(1)]
     assert receive(agent, 10) == []
 
 
-def test_a_sampler_never_waits_for_its_agent(link: Link) -> None:
+def test_a_sampler_never_waits_for_its_agent_and_loses_nothing_it_took(link: Link) -> None:
     agent, sampler = link
-    sent = 0
-    while send_if_room(sampler, Tick(sent)):
-        sent += 1
+    outbox = Outbox(sampler)
+    taken = 0
+    while outbox.put(Tick(taken)):
+        taken += 1
+    outbox.flush()
 
-    assert sent > 0
-    assert receive(agent, 10) == [Tick(number) for number in range(sent)]
-    assert send_if_room(sampler, Tick(sent))
+    told: list[Told] = []
+    while len(told) < taken:
+        told += receive(agent, 10)
+        outbox.flush()
+
+    assert told == [Tick(number) for number in range(taken)]
+    assert outbox.put(Tick(taken))
+
+
+def test_telling_an_agent_that_has_ended_fails(link: Link) -> None:
+    agent, sampler = link
+    agent.close()
+    outbox = Outbox(sampler)
+    assert outbox.put(Tick(1))
+
+    with pytest.raises(OSError, match=r"Broken pipe|Connection reset"):
+        outbox.flush()
 
 
 def test_what_the_agent_wants_arrives_and_then_its_end(link: Link) -> None:

@@ -130,7 +130,9 @@ class SimulatedNode:
 
 
 @contextmanager
-def simulated_fabric(node: SimulatedNode, spec: Spec, origin_in_seconds: float) -> Iterator[Truth]:
+def simulated_fabric(
+    node: SimulatedNode, spec: Spec, origin_in_seconds: float, *options: str
+) -> Iterator[Truth]:
     """Mounts the node's /sys; its schedule begins after the given time."""
     spec_file, truth_file = node.directory / "spec.json", node.directory / "truth.json"
     spec_file.write_bytes(msgspec.json.encode(spec))
@@ -139,6 +141,7 @@ def simulated_fabric(node: SimulatedNode, spec: Spec, origin_in_seconds: float) 
             *(sys.executable, "-m", "simulators.fabric", "--until-eof"),
             *("--spec", str(spec_file), "--mount", str(node.sysfs)),
             *("--truth", str(truth_file), "--origin-in", str(origin_in_seconds)),
+            *options,
         ],
         cwd=ROOT,
         stdin=subprocess.PIPE,

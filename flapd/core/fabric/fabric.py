@@ -2,23 +2,32 @@
 
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from flapd.core.fabric.expected import Sibling, expected_rate_mbps, ports_expected
+from flapd.core.fabric.maintenance import Works
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import DOWN_SECONDS_BUCKETS, DownHistogram, Snapshot
 from flapd.core.fabric.watch import PortRecord, PortWatch
-from flapd.model.event import Outage
+from flapd.model.event import Event
 from flapd.model.observation import (
     ClockPair,
+    Expectations,
+    Maintenance,
     PortSeen,
     PortsPresent,
     ReaderStuck,
+    Repaired,
     Sample,
     Tick,
 )
 from flapd.model.times import SECOND_NS
+
+FORGOTTEN_AFTER_NS = 7 * 24 * 3600 * SECOND_NS
+"""A port that was gone for so long is not expected back."""
 
 
 class FabricRecord(msgspec.Struct):
@@ -28,10 +37,12 @@ class FabricRecord(msgspec.Struct):
     wall_offset_ns: int | None = None
     down_histogram: DownHistogram = msgspec.field(default_factory=DownHistogram)
     ports: list[PortRecord] = msgspec.field(default_factory=list)
+    works: Works = msgspec.field(default_factory=Works)
+    expectations: Expectations = Expectations(None, None)
 
 
 class Fabric:
-    """Takes what concerns ports, tells outages."""
+    """Takes what concerns ports, tells outages and what else changed."""
 
     def __init__(
         self, node: str, settings: FlapSettings, stale_after_ns: int, record: FabricRecord
@@ -43,16 +54,21 @@ class Fabric:
         self._record = record
         self._stuck: dict[str, int] = {}
         self._is_scouted = False
+        self._now_ns = 0
         self._ports: dict[str, PortWatch] = {}
         for port in record.ports:
             self._watch(port)
-        self.takes: dict[type, Callable[[Any], list[Outage]]] = {
+        self._apply_maintenance()
+        self.takes: dict[type, Callable[[Any], list[Event]]] = {
             Sample: self._sample,
             Tick: self._tick,
             ClockPair: self._clock_pair,
             PortSeen: self._port_seen,
             PortsPresent: self._ports_present,
             ReaderStuck: self._reader_stuck,
+            Expectations: self._expectations,
+            Maintenance: self._maintenance,
+            Repaired: self._repaired,
         }
 
     @property
@@ -65,78 +81,113 @@ class Fabric:
         return watch.record if watch is not None else None
 
     def snapshot(self) -> Snapshot:
-        histogram = self._record.down_histogram
-        views = [watch.view() for watch in self._ports.values()]
+        record = self._record
+        histogram = record.down_histogram
+        views = [watch.view(self._now_ns) for watch in self._ports.values()]
         return Snapshot(
-            ports=tuple(sorted(views, key=lambda view: (view.port.device, view.port.number))),
+            ports=tuple(
+                sorted(
+                    views,
+                    key=lambda view: (view.port.device, view.port.number, view.port.member or ""),
+                )
+            ),
             down_histogram=DownHistogram(list(histogram.counts), histogram.sum_ns),
             stuck_readers=dict(self._stuck),
-            boot=self._record.boot,
-            wall_offset_ns=self._record.wall_offset_ns,
+            boot=record.boot,
+            wall_offset_ns=record.wall_offset_ns,
+            maintenance=tuple(record.works.views(record.wall_offset_ns or 0)),
+            ports_expected=ports_expected(views, record.expectations),
             is_scouted=self._is_scouted,
         )
 
     def _watch(self, record: PortRecord) -> PortWatch:
-        watch = PortWatch(
-            self._node,
-            record,
-            boot=self._record.boot,
-            drop_after_ns=self._settings.drop_after.ns,
-        )
-        watch.ledger.wall_offset_ns = self._record.wall_offset_ns or 0
+        watch = PortWatch(self._node, record, boot=self._record.boot, settings=self._settings)
+        watch.ledger.know_clock(self._record.wall_offset_ns or 0)
         self._ports[record.port.key] = watch
+        self._look_around()
         return watch
 
-    def _sample(self, sample: Sample) -> list[Outage]:
+    def _sample(self, sample: Sample) -> list[Event]:
         watch = self._ports.get(sample.key)
         if watch is None:
             return []
+        self._now_ns = max(self._now_ns, sample.after_ns)
         self._stuck.pop(watch.record.port.device, None)
-        ended = watch.record.book.totals.ended
-        told = watch.observe(sample)
-        if watch.record.book.totals.ended > ended:
-            self._count_closed(watch)
-        return told
+        best_mbps = watch.record.book.best_rate_mbps
+        events = self._counted(watch, partial(watch.observe, sample))
+        if watch.record.book.best_rate_mbps != best_mbps:
+            self._look_around()
+        return events
 
-    def _count_closed(self, watch: PortWatch) -> None:
-        down_ns = watch.record.book.last_down_ns or 0
-        histogram = self._record.down_histogram
-        histogram.counts[bisect_left(DOWN_SECONDS_BUCKETS, down_ns / SECOND_NS)] += 1
-        histogram.sum_ns += down_ns
+    def _counted(self, watch: PortWatch, step: Callable[[], list[Event]]) -> list[Event]:
+        """Puts the flap that ends with this step, if one does, into the histogram."""
+        totals = watch.record.book.tally.totals
+        ended = totals.ended
+        events = step()
+        if totals.ended > ended:
+            down_ns = watch.record.book.ended_ns
+            histogram = self._record.down_histogram
+            histogram.counts[bisect_left(DOWN_SECONDS_BUCKETS, down_ns / SECOND_NS)] += 1
+            histogram.sum_ns += down_ns
+        return events
 
-    def _tick(self, tick: Tick) -> list[Outage]:
+    def _tick(self, tick: Tick) -> list[Event]:
+        now_ns = self._now_ns = max(self._now_ns, tick.monotonic_ns)
+        events: list[Event] = []
         for watch in self._ports.values():
-            if tick.monotonic_ns - (watch.last_read_ns or 0) > self.stale_after_ns:
+            if now_ns - (watch.last_read_ns or 0) > self.stale_after_ns:
                 watch.not_read()
-        return []
+            events += watch.pass_time(now_ns)
+        planned = len(self._record.works.planned)
+        self._record.works.end_due(now_ns)
+        if len(self._record.works.planned) < planned:
+            events += self._tell_maintenance("it is over", now_ns)
+        self._forget(now_ns)
+        return events
 
-    def _clock_pair(self, pair: ClockPair) -> list[Outage]:
-        told: list[Outage] = []
-        if pair.boot != self._record.boot:
-            self._record.boot = pair.boot
-            for watch in self._ports.values():
-                told += watch.ledger.begin_boot(pair.boot)
-        self._record.wall_offset_ns = pair.unix_ns - pair.monotonic_ns
+    def _forget(self, now_ns: int) -> None:
+        now_unix_ns = now_ns + (self._record.wall_offset_ns or 0)
+        for key, watch in list(self._ports.items()):
+            gone_unix_ns = watch.record.gone_unix_ns
+            if gone_unix_ns is not None and now_unix_ns - gone_unix_ns > FORGOTTEN_AFTER_NS:
+                del self._ports[key]
+
+    def _clock_pair(self, pair: ClockPair) -> list[Event]:
+        record, events = self._record, []
+        offset_ns = pair.unix_ns - pair.monotonic_ns
+        before_ns = offset_ns if record.wall_offset_ns is None else record.wall_offset_ns
+        shift_ns = before_ns - offset_ns
+        record.wall_offset_ns = offset_ns
         for watch in self._ports.values():
-            watch.ledger.wall_offset_ns = self._record.wall_offset_ns
-        return told
+            watch.ledger.know_clock(offset_ns)
+        if pair.boot != record.boot:
+            record.boot, self._now_ns = pair.boot, pair.monotonic_ns
+            record.works.begin_boot(shift_ns)
+            for watch in self._ports.values():
+                events += self._counted(watch, partial(watch.begin_boot, pair.boot, shift_ns))
+        return events
 
-    def _port_seen(self, seen: PortSeen) -> list[Outage]:
-        watch = self._ports.get(seen.port.key) or self._watch(PortRecord(seen.port))
-        return watch.seen(seen.port, seen.monotonic_ns)
+    def _port_seen(self, seen: PortSeen) -> list[Event]:
+        watch = self._ports.get(seen.port.key)
+        if watch is None:
+            record = PortRecord(seen.port)
+            record.book.grace_until_ns = self._settings.boot_grace.ns
+            watch = self._watch(record)
+            self._apply_maintenance()
+        return self._counted(watch, partial(watch.seen, seen.port, seen.monotonic_ns))
 
-    def _ports_present(self, present: PortsPresent) -> list[Outage]:
+    def _ports_present(self, present: PortsPresent) -> list[Event]:
         """Ports that the last agent or sampler knew may be gone since."""
         self._is_scouted = True
         keys = set(present.keys)
         return [
-            outage
+            event
             for key, watch in self._ports.items()
             if key not in keys and watch.record.port.device not in present.blind
-            for outage in watch.gone(present.monotonic_ns)
+            for event in self._counted(watch, partial(watch.gone, present.monotonic_ns))
         ]
 
-    def _reader_stuck(self, stuck: ReaderStuck) -> list[Outage]:
+    def _reader_stuck(self, stuck: ReaderStuck) -> list[Event]:
         if stuck.since_ns is None:
             self._stuck.pop(stuck.device, None)
             return []
@@ -145,3 +196,42 @@ class Fabric:
             if watch.record.port.device == stuck.device:
                 watch.not_read()
         return []
+
+    def _expectations(self, told: Expectations) -> list[Event]:
+        self._record.expectations = told
+        self._look_around()
+        return []
+
+    def _look_around(self) -> None:
+        """How fast each port should be, by what its siblings are."""
+        siblings = {key: _sibling(watch.record) for key, watch in self._ports.items()}
+        for key, watch in self._ports.items():
+            watch.ledger.expected_rate_mbps = expected_rate_mbps(
+                siblings[key], siblings.values(), self._record.expectations
+            )
+
+    def _maintenance(self, work: Maintenance) -> list[Event]:
+        self._record.works.plan(work)
+        is_begun = work.until_ns > work.monotonic_ns
+        return self._tell_maintenance(work.reason if is_begun else "it is over", work.monotonic_ns)
+
+    def _tell_maintenance(self, note: str, now_ns: int) -> list[Event]:
+        return [watch.changed("maintenance", note, now_ns) for watch in self._apply_maintenance()]
+
+    def _apply_maintenance(self) -> list[PortWatch]:
+        """Those for which it begins or ends."""
+        changed = []
+        for key, watch in self._ports.items():
+            is_on = self._record.works.of(key) is not None
+            if watch.ledger.maintenance != is_on:
+                watch.ledger.maintenance = is_on
+                changed.append(watch)
+        return changed
+
+    def _repaired(self, repaired: Repaired) -> list[Event]:
+        watch = self._ports.get(repaired.key)
+        return [] if watch is None else watch.repaired(repaired.note, repaired.monotonic_ns)
+
+
+def _sibling(record: PortRecord) -> Sibling:
+    return Sibling(record.port.driver, record.port.link_layer, record.book.best_rate_mbps)

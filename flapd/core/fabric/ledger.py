@@ -2,75 +2,38 @@
 
 The rise of the witness between two readings is the number of physical downs in between,
 whether or not a state was seen down. A down known from the state alone is counted once
-the witness has paid it or never will.
+the witness has paid it or never will. Downs that follow each other closely are one flap.
 """
 
-from hashlib import blake2b
-
-import msgspec
 from msgspec.structs import replace
 
-from flapd.core.fabric.view import LinkTotals
-from flapd.core.fabric.witness import Account, Debt, Witness, WitnessBook
+from flapd.core.fabric.book import Book
+from flapd.core.fabric.damping import let_time_pass
+from flapd.core.fabric.episode import Down
+from flapd.core.fabric.flaps import Flaps
+from flapd.core.fabric.naming import Names
+from flapd.core.fabric.reading import LinkReading
+from flapd.core.fabric.settings import FlapSettings
+from flapd.core.fabric.tally import BY_ITSELF, CAUSE_OF_LAYER
+from flapd.core.fabric.witness import Account, Debt, Witness
 from flapd.model.event import Cause, Layer, Outage, Seen
 from flapd.model.port import Port
 from flapd.model.times import Edge
-
-_CAUSE_OF_LAYER: dict[Layer | None, Cause] = {
-    "physical": "link",
-    "logical": "subnet",
-    None: "unknown",
-}
-
-
-class LinkReading(msgspec.Struct, frozen=True):
-    """What one sample says of the link; None = not read this time."""
-
-    before_ns: int
-    after_ns: int
-    witness: int | None = None
-    up: bool | None = None
-    down_layer: Layer | None = None
-    """Of a down seen in the state: which layer is down; None where that cannot be told."""
-    first: bool = False
-    """Nobody read the port since the last reading: what happened meanwhile, happened unwatched."""
-
-
-class Book(msgspec.Struct):
-    """What the ledger keeps of one port between readings and over restarts."""
-
-    witness: WitnessBook = msgspec.field(default_factory=WitnessBook)
-    before_ns: int = 0
-    """Start of the last reading; one that began earlier tells nothing new."""
-    read_until_ns: int = 0
-    """End of the last reading, which may stand for several: the next one began later."""
-    up: bool | None = None
-    up_before_ns: int = 0
-    """Start of the last reading that told `up`."""
-    ever_up: bool = False
-    named_up_to: int = -1
-    """Highest witness value an outage was named after: no value names two."""
-    open: str | None = None
-    """Id of the outage that goes on."""
-    outages: dict[str, Outage] = msgspec.field(default_factory=dict)
-    """By id: the open one, and those whose downs are not all settled."""
-    last_down: Edge | None = None
-    last_down_ns: int | None = None
-    totals: LinkTotals = msgspec.field(default_factory=LinkTotals)
 
 
 class Ledger:
     """Keeps the book of one port; readings come in the order in which they began."""
 
-    def __init__(self, node: str, port: Port, book: Book, *, boot: str, drop_after_ns: int) -> None:
-        self.port = port
+    def __init__(
+        self, node: str, port: Port, book: Book, *, boot: str, settings: FlapSettings
+    ) -> None:
         self.book = book
         self.witness = Witness(port.witness, book.witness)
-        self.boot = boot
-        self.wall_offset_ns = 0
-        self._node = node
-        self._drop_after_ns = drop_after_ns
-        self._changed: set[str] = set()
+        self.maintenance = False
+        """Planned work goes on: what happens now is of it."""
+        self.expected_rate_mbps: int | None = None
+        self._flaps = Flaps(node, port, book, boot=boot, settings=settings)
+        self._settings = settings
 
     @property
     def quiet(self) -> bool:
@@ -79,27 +42,33 @@ class Ledger:
 
     @property
     def open_outage(self) -> Outage | None:
-        return self.book.outages[self.book.open] if self.book.open is not None else None
+        return self._flaps.going_on
+
+    @property
+    def is_listed_only(self) -> bool:
+        """It was never up since flapd knows it: an empty cage is no outage."""
+        return self.book.up is False and not self.book.ever_up
+
+    @property
+    def wall_offset_ns(self) -> int:
+        """Unix time less monotonic time."""
+        return self._flaps.wall_offset_ns
+
+    def know_clock(self, wall_offset_ns: int) -> None:
+        self._flaps.wall_offset_ns = wall_offset_ns
+
+    def know_port(self, port: Port) -> None:
+        """Its names may have changed."""
+        self._flaps.port = port
 
     def observe(self, reading: LinkReading) -> list[Outage]:
         """What this reading makes known: outages opened, revised or closed."""
         if reading.before_ns < self.book.before_ns:
-            return []
-        witness_before_ns = self.book.witness.before_ns
-        shows_down = reading.up is False and self.book.up is True and self.book.open is None
-        if reading.witness is not None:
-            account = self.witness.read(reading.before_ns, reading.witness, shows_down=shows_down)
+            self._flaps.narrow(reading, self.witness.may_lag_ns)
+        elif self.is_listed_only:
+            self._begin(reading)
         else:
-            account = self.witness.not_read(reading.before_ns)
-        self._settle(account)
-        outage = self.open_outage
-        if outage is not None:
-            self._follow(outage, reading, account)
-        elif account.downs:
-            self._open_by_witness(reading, account, witness_before_ns)
-        elif shows_down:
-            self._open_by_state(reading)
-        self.stamp(reading.before_ns, witness=False, up=reading.up)
+            self._take(reading)
         return self._tell(reading.after_ns)
 
     def stamp(self, before_ns: int, *, witness: bool, up: bool | None) -> None:
@@ -117,195 +86,208 @@ class Ledger:
     def lose_track(self, now_ns: int) -> list[Outage]:
         """The port is gone: what is read from now on does not continue what was read before.
 
-        The stamp of the last reading stays, so that the ring does not tell it all again, and
-        so do the names, since a port that comes back may count from 0.
+        What was read until now tells nothing any more, also if the ring tells it all again. The
+        names stay, since a port that comes back may count from 0.
         """
-        self._settle(Account(unpaid=self.witness.forget()))
-        if self.open_outage is not None:
-            self._put(replace(self.open_outage, status="lost"))
-        self.book.open = self.book.up = None
+        if self._is_removed:
+            return []
+        book = self.book
+        was_followed = book.up is not None and book.ever_up
+        self._let_go(now_ns)
+        if was_followed:
+            self._go_away("removed", Edge(min(book.before_ns, now_ns), now_ns, self.wall_offset_ns))
+        book.before_ns = max(book.before_ns, now_ns)
         return self._tell(now_ns)
 
-    def begin_boot(self, boot: str) -> list[Outage]:
-        """The machine started anew, and its monotonic clock with it."""
-        told = self.lose_track(self.book.before_ns)
-        self.book.before_ns = self.book.read_until_ns = 0
-        self.book.named_up_to = -1
-        self.boot = boot
-        return told
+    def begin_boot(self, boot: str, shift_ns: int) -> list[Outage]:
+        """The machine started anew, and its monotonic clock with it.
+
+        What was at `t` of the old clock is at `t + shift_ns` of the new one, as far as the
+        wall clock can be trusted. A port that was known to the last boot was down at 0.
+        """
+        book = self.book
+        was_followed = book.up is not None and book.ever_up and not self._is_removed
+        last_read_ns = min(0, book.before_ns + shift_ns)
+        self._let_go(book.before_ns)
+        told = self._tell(book.before_ns)
+        book.before_ns = book.read_until_ns = book.up_before_ns = 0
+        book.witness.before_ns = 0
+        book.names = Names()
+        book.tally.damping.at_ns += shift_ns
+        book.grace_until_ns = self._settings.boot_grace.ns
+        self._flaps.boot = boot
+        if was_followed:
+            self._go_away("boot", Edge(last_read_ns, 0, self.wall_offset_ns))
+        return told + self._tell(0)
 
     def change_witness(self, name: str | None, now_ns: int) -> list[Outage]:
         """Another counter, or the same of another netdev, counts from now on."""
-        self._settle(Account(unpaid=self.witness.replace(name)))
+        self._settle(Account(unpaid=self.witness.replace(name)), now_ns)
         return self._tell(now_ns)
 
-    def _settle(self, account: Account) -> None:
-        """Counts downs that are no longer in question."""
-        downs = self.book.totals.downs
-        downs["link"] += account.downs + len(account.paid)
+    def pass_time(self, now_ns: int) -> list[Outage]:
+        """What is due although nothing was read: a port that is gone is known to be down."""
+        outage = self.open_outage
+        if outage is not None and self._is_removed:
+            self._flaps.drop_if_long(outage, now_ns)
+        let_time_pass(self.book.tally.damping, now_ns, self._settings)
+        return self._tell(now_ns)
+
+    @property
+    def _is_removed(self) -> bool:
+        outage = self.open_outage
+        return outage is not None and outage.cause == "removed"
+
+    def _begin(self, reading: LinkReading) -> None:
+        """Until a port is up for the first time its counter is only followed."""
+        if reading.witness is not None:
+            self.witness.begin_at(reading.before_ns, reading.witness)
+        self._note_rate(reading)
+        self.stamp(reading.before_ns, witness=False, up=reading.up)
+
+    def _take(self, reading: LinkReading) -> None:
+        book = self.book
+        counted_since_ns = book.witness.before_ns - self.witness.may_lag_ns
+        witness_before_ns = book.witness.before_ns
+        outage = self.open_outage
+        shows_down = reading.up is False and book.up is True and outage is None
+        account = self._ask_witness(reading, shows_down=shows_down)
+        self._settle(account, reading.after_ns)
+        if outage is not None:
+            self._follow(book.outages[outage.id], reading, account, counted_since_ns)
+        elif account.downs:
+            self._down_by_witness(reading, account, witness_before_ns)
+        elif shows_down:
+            self._down_by_state(reading)
+        self._note_rate(reading)
+        self.stamp(reading.before_ns, witness=False, up=reading.up)
+        self._count_certain(reading.before_ns)
+        self._flaps.end_if_over(reading.before_ns)
+
+    def _ask_witness(self, reading: LinkReading, *, shows_down: bool) -> Account:
+        if reading.witness is None:
+            return self.witness.not_read(reading.before_ns)
+        up_before_ns = self.book.up_before_ns if shows_down else None
+        return self.witness.read(
+            reading.before_ns, reading.witness, went_down_after_ns=up_before_ns
+        )
+
+    def _settle(self, account: Account, now_ns: int) -> None:
+        """Debts that were paid, or never will be, are downs to count."""
         for debt in account.paid:
             outage = self.book.outages[debt.outage]
-            self._put(replace(outage, layer="physical", cause="link", settled=True))
+            cause: Cause = "link" if outage.cause in BY_ITSELF else outage.cause
+            self._flaps.put(replace(outage, layer="physical", cause=cause))
+            self.book.tally.add(debt.outage, "physical", 1, now_ns)
         for debt in account.unpaid:
-            downs[_CAUSE_OF_LAYER[debt.layer]] += 1
-            self._put(replace(self.book.outages[debt.outage], settled=True))
+            self.book.tally.add(debt.outage, debt.layer, 1, now_ns)
 
-    def _open_by_witness(self, reading: LinkReading, account: Account, earliest_ns: int) -> None:
-        """The witness counted downs since `earliest_ns`; the last of them may still go on."""
+    def _down_by_witness(
+        self, reading: LinkReading, account: Account, witness_before_ns: int
+    ) -> None:
+        """The witness counted downs since it was read last, or a little before: it may lag.
+
+        One that the state still shows began no earlier than the state last showed up.
+        """
+        book = self.book
+        earliest_ns = witness_before_ns - self.witness.may_lag_ns
+        if reading.up is False and account.downs == 1 and book.up is True:
+            earliest_ns = max(earliest_ns, min(book.up_before_ns, witness_before_ns))
         unseen: Seen = "while_away" if reading.first else "unseen"
-        value = self.book.witness.value
-        outage = self._open(
-            reading,
-            earliest_ns,
+        value = book.witness.value
+        down = Down(
+            Edge(earliest_ns, reading.after_ns, self.wall_offset_ns),
             evidence="witness",
             count=account.downs,
             at_least=account.at_least,
             seen="observed" if reading.up is False else unseen,
-            named_after=None if value is None else value - account.downs + 1,
+            cause=self._cause_now("physical", reading),
+            first_value=None if value is None else value - account.downs + 1,
         )
+        outage = self._flaps.go_down(down, reading.before_ns)
+        book.tally.add(outage.id, "physical", account.downs, reading.after_ns)
         if reading.up:
-            self._close(outage, reading, outage.down.earliest_ns)
+            self._flaps.come_up(outage, reading, earliest_ns)
 
-    def _open_by_state(self, reading: LinkReading) -> None:
+    def _down_by_state(self, reading: LinkReading) -> None:
         """The state went down: the witness owes it, or cannot tell."""
         layer, can_count = reading.down_layer, self.witness.can_count
-        outage = self._open(
-            reading,
-            self.book.up_before_ns,
+        down = Down(
+            Edge(self.book.up_before_ns, reading.after_ns, self.wall_offset_ns),
             evidence="state",
             layer=layer or "physical",
-            cause=_CAUSE_OF_LAYER[layer],
+            cause=self._cause_now(layer, reading),
             at_least=self.witness.at_its_stop,
-            named_after=self.witness.next_value if can_count and layer == "physical" else None,
-            settled=not can_count,
+            first_value=self.witness.next_value if can_count and layer == "physical" else None,
         )
-        debt = Debt(outage.id, reading.after_ns, layer)
+        outage = self._flaps.go_down(down, reading.before_ns)
         if can_count:
-            self.witness.owe(debt)
+            self.witness.owe(Debt(outage.id, reading.after_ns, self.book.up_before_ns, layer))
         else:
-            self._settle(Account(unpaid=(debt,)))
+            self.book.tally.add(outage.id, layer, 1, reading.after_ns)
 
-    def _open(
-        self,
-        reading: LinkReading,
-        earliest_ns: int,
-        *,
-        evidence: str,
-        at_least: bool,
-        named_after: int | None,
-        count: int = 1,
-        seen: Seen = "observed",
-        layer: Layer = "physical",
-        cause: Cause = "link",
-        settled: bool = True,
-    ) -> Outage:
-        outage = Outage(
-            id=self._name(reading, named_after, count),
-            revision=0,
-            node=self._node,
-            key=self.port.key,
-            port=self.port.name,
-            guid=self.port.guid,
-            boot=self.boot,
-            kind="flap",
-            status="open",
-            cause=cause,
-            seen=seen,
-            layer=layer,
-            down=Edge(earliest_ns, reading.after_ns, self.wall_offset_ns),
-            up=None,
-            count=count,
-            count_at_least=at_least,
-            settled=settled,
-            evidence=(evidence,),
-            recorded_ns=reading.after_ns,
-        )
-        self.book.open = outage.id
-        self._put(outage)
-        return outage
+    def _cause_now(self, layer: Layer | None, reading: LinkReading) -> Cause:
+        if self.maintenance:
+            return "maintenance"
+        return "admin" if reading.admin else CAUSE_OF_LAYER[layer]
 
-    def _follow(self, outage: Outage, reading: LinkReading, account: Account) -> None:
+    def _follow(
+        self, outage: Outage, reading: LinkReading, account: Account, counted_since_ns: int
+    ) -> None:
         """An outage goes on, may have had more downs in it, and may be over."""
-        seen_down_before_ns = outage.down.earliest_ns
-        if outage.seen == "observed" and self.book.up is False:
-            seen_down_before_ns = self.book.up_before_ns
+        book, flaps = self.book, self._flaps
+        is_known_down = outage.seen == "observed" and book.up is False
+        if self._is_removed:
+            book.grace_until_ns = reading.after_ns + self._settings.boot_grace.ns
+        outage = flaps.explain(outage, admin=reading.admin)
         if account.downs:
-            outage = replace(
+            outage = flaps.bounce(
                 outage,
-                count=outage.count + account.downs,
-                count_at_least=outage.count_at_least or account.at_least,
-                layer="physical",
-                cause="link",
-                evidence=_with(outage.evidence, "witness"),
+                account.downs,
+                at_least=account.at_least,
+                since_ns=counted_since_ns,
+                known_until_ns=book.up_before_ns if book.up is False else 0,
             )
-            self._put(outage)
+            book.tally.add(outage.id, "physical", account.downs, reading.after_ns)
         if reading.up is False:
-            self._see_down(outage, reading)
+            flaps.stay_down(outage, reading)
         elif reading.up:
-            self._close(outage, reading, seen_down_before_ns)
+            earliest_ns = book.up_before_ns if is_known_down else outage.down.earliest_ns
+            flaps.come_up(outage, reading, earliest_ns)
 
-    def _see_down(self, outage: Outage, reading: LinkReading) -> None:
-        if outage.seen != "observed":
-            evidence = _with(outage.evidence, "state")
-            outage = replace(outage, seen="observed", evidence=evidence)
-            self._put(outage)
-        if outage.kind == "flap" and self._is_drop(reading.before_ns - outage.down.latest_ns):
-            self._put(replace(outage, kind="drop"))
+    def _note_rate(self, reading: LinkReading) -> None:
+        """How fast the port is; after a flap also whether it lost speed."""
+        book, rate_mbps = self.book, reading.rate_mbps
+        if rate_mbps is not None:
+            self._flaps.came_back_at(rate_mbps, self.expected_rate_mbps or book.best_rate_mbps)
+            book.best_rate_mbps = max(book.best_rate_mbps, rate_mbps)
 
-    def _close(self, outage: Outage, reading: LinkReading, earliest_ns: int) -> None:
-        up = Edge(earliest_ns, reading.after_ns, self.wall_offset_ns)
-        shortest_ns = max(0, up.earliest_ns - outage.down.latest_ns)
-        longest_ns = up.latest_ns - outage.down.earliest_ns
-        is_drop = self._is_drop(shortest_ns)
-        self._put(
-            replace(
-                outage,
-                status="closed",
-                kind="drop" if is_drop else "flap",
-                up=up,
-                down_ns_min=shortest_ns,
-                down_ns_max=longest_ns,
-            )
-        )
-        book = self.book
-        book.open = None
-        book.last_down, book.last_down_ns = outage.down, (shortest_ns + longest_ns) // 2
-        book.totals.down_ns += book.last_down_ns
-        book.totals.drops += is_drop
-        book.totals.flaps += not is_drop
+    def _count_certain(self, now_ns: int, *, everything: bool = False) -> None:
+        book, outage = self.book, self.open_outage
+        down = outage.id if outage is not None and not everything else None
+        book.tally.count_certain(book.outages, down, self._settings, now_ns)
+        unsettled = self._unsettled
+        for outage in list(book.outages.values()):
+            if not outage.settled and outage.id not in unsettled:
+                self._flaps.put(replace(outage, settled=True))
 
-    def _is_drop(self, down_ns: int) -> bool:
-        """Only what is known to have lasted: time without a reading proves nothing."""
-        return down_ns >= self._drop_after_ns
+    def _go_away(self, cause: Cause, edge: Edge) -> None:
+        """With the device or the machine: down, whatever its counter says."""
+        self._flaps.go_down_uncounted(cause, edge, evidence="discovery")
+        self.book.up, self.book.up_before_ns = False, edge.latest_ns
 
-    def _put(self, outage: Outage) -> None:
-        if self.book.outages.get(outage.id) != outage:
-            self.book.outages[outage.id] = outage
-            self._changed.add(outage.id)
+    def _let_go(self, now_ns: int) -> None:
+        """Nothing read so far goes on."""
+        self._settle(Account(unpaid=self.witness.forget()), now_ns)
+        self._count_certain(now_ns, everything=True)
+        self._flaps.lose()
+        self.book.up = None
+
+    @property
+    def _unsettled(self) -> set[str]:
+        """Outages with downs that are owed or not yet counted."""
+        owed = {debt.outage for debt in self.book.witness.debts}
+        return owed | {entry.outage for entry in self.book.tally.uncounted}
 
     def _tell(self, now_ns: int) -> list[Outage]:
-        """Each outage that changed, as a new revision; what is settled leaves the book."""
-        book = self.book
-        told = []
-        for outage in list(book.outages.values()):
-            if outage.id in self._changed:
-                revised = replace(outage, revision=outage.revision + 1, recorded_ns=now_ns)
-                book.outages[outage.id] = revised
-                told.append(revised)
-        self._changed.clear()
-        unsettled = {debt.outage for debt in book.witness.debts} | {book.open}
-        book.outages = {key: outage for key, outage in book.outages.items() if key in unsettled}
-        return told
-
-    def _name(self, reading: LinkReading, named_after: int | None, count: int) -> str:
-        """The same for the same outage after a restart, on a hub, and with the history lost."""
-        mark = f"at {reading.before_ns}"
-        if named_after is not None and named_after > self.book.named_up_to:
-            mark = f"{self.port.witness} {named_after}"
-            self.book.named_up_to = named_after + count - 1
-        name = f"{self._node}|{self.port.key}|{self.boot}|{mark}"
-        return "flap-" + blake2b(name.encode(), digest_size=8).hexdigest()
-
-
-def _with(evidence: tuple[str, ...], source: str) -> tuple[str, ...]:
-    return evidence if source in evidence else (*evidence, source)
+        return self._flaps.tell(now_ns, self._unsettled)

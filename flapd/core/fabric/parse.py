@@ -8,15 +8,22 @@ show_pma_counter), net/core/net-sysfs.c. A value that is no such text raises
 import re
 from collections.abc import Callable
 
-from flapd.core.fabric.catalogue import PHYSICAL_STATE, RATE_MBPS, STATE, WIDTH_LANES, bits_of
+from flapd.core.fabric.catalogue import (
+    FLAGS,
+    PHYSICAL_STATE,
+    RATE_FILE,
+    RATE_MBPS,
+    STATE,
+    WIDTH_LANES,
+    bits_of,
+)
 from flapd.model.errors import FlapdError
 
 _STATE = re.compile(rb"(\d{1,3}): [ -~]{1,40}\n?")
 _RATE = re.compile(rb"(\d{1,5})(\.5)? Gb/sec \((\d{1,2})X(?: ?[A-Z0-9]{1,8})?\)\n?")
+_FLAGS = re.compile(rb"0x([0-9a-f]{1,8})\n?")
 _NO_PMA = b"N/A (no PMA)"
 _U64_DIGITS = 20
-
-RATE_FILE = "rate"
 
 
 class UnreadableError(FlapdError):
@@ -52,12 +59,22 @@ def parse_rate(raw: bytes) -> dict[str, int]:
     return {RATE_MBPS: int(match[1]) * 1000 + half, WIDTH_LANES: int(match[3])}
 
 
+def parse_flags(raw: bytes) -> int:
+    """`0x1003` of a netdev (net/core/net-sysfs.c, fmt_hex)."""
+    match = _FLAGS.fullmatch(raw)
+    if match is None:
+        raise UnreadableError(f"not flags: {_shown(raw)}")
+    return int(match[1], 16)
+
+
 def parser_of(name: str) -> Callable[[bytes], dict[str, int]]:
     """What turns the content of this file into values."""
     if name == RATE_FILE:
         return parse_rate
     if name in {STATE, PHYSICAL_STATE}:
         return lambda raw: {name: parse_state(raw)}
+    if name == FLAGS:
+        return lambda raw: {FLAGS: parse_flags(raw)}
     bits = bits_of(name)
     return lambda raw: {name: parse_number(raw, bits)}
 

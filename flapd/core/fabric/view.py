@@ -69,6 +69,37 @@ class PortView(msgspec.Struct, frozen=True):
     last_down_ns: int | None
     """Down time of the last closed outage (the middle of its interval)."""
     totals: LinkTotals
+    revision: int = 1
+    """Of the port itself, not of its counters; as its last event has it."""
+    watched: bool = True
+    """Present, and it was up at some time: a port that never was is only listed."""
+    flapping: bool = False
+    """Damped: its penalty passed `suspect` and did not fall to `clear` since."""
+    penalty: float = 0.0
+    expected_rate_mbps: int | None = None
+    downgraded: bool | None = None
+    """Slower than expected while it is up; None where either rate is not known."""
+    maintenance: bool = False
+    grace: bool = False
+    """Soon after a boot: downs are recorded, not alerted."""
+    repaired: "Repair | None" = None
+    """The last repair somebody told of."""
+    wants_state: bool = False
+    """Its witness cannot be counted on: the state must be read on every fast sweep."""
+
+
+class Repair(msgspec.Struct, frozen=True):
+    unix_ns: int
+    note: str
+
+
+class MaintenanceView(msgspec.Struct, frozen=True):
+    """Planned work that goes on."""
+
+    key: str | None
+    """None = all ports."""
+    until_unix_ns: int
+    reason: str
 
 
 def with_totals_of(durable: "Snapshot", now: "Snapshot") -> "Snapshot":
@@ -93,6 +124,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     boot: str = ""
     wall_offset_ns: int | None = None
     """Unix time minus monotonic time; None before the first clock pair."""
+    maintenance: tuple[MaintenanceView, ...] = ()
+    ports_expected: int = 0
+    """As configured, else the ports that were up at some time and not gone for long."""
     is_scouted: bool = False
     """Discovery has told which ports are there."""
     undurable: tuple[Outage, ...] = ()

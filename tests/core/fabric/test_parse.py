@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from flapd.core.fabric.parse import (
     UnreadableError,
+    parse_flags,
     parse_number,
     parse_rate,
     parse_state,
@@ -66,7 +67,24 @@ def test_a_rate_has_speed_and_lanes(raw: bytes, mbps: int, lanes: int) -> None:
     assert parse_rate(raw) == {"rate_mbps": mbps, "width_lanes": lanes}
 
 
-@given(st.sampled_from(["state", "phys_state", "rate", "counters/x"]), st.binary(max_size=200))
+@pytest.mark.parametrize(
+    ("raw", "flags"), [(b"0x1003\n", 0x1003), (b"0x1002\n", 0x1002), (b"0x0", 0)]
+)
+def test_flags_of_a_netdev_are_hexadecimal(raw: bytes, flags: int) -> None:
+    assert parse_flags(raw) == flags
+    assert parser_of("net/flags")(raw) == {"net/flags": flags}
+
+
+@pytest.mark.parametrize("raw", [b"1003\n", b"0x\n", b"0x123456789\n", b"", b"0xZZ\n"])
+def test_what_are_no_flags_says_so(raw: bytes) -> None:
+    with pytest.raises(UnreadableError, match="not flags"):
+        parse_flags(raw)
+
+
+@given(
+    st.sampled_from(["state", "phys_state", "rate", "counters/x", "net/flags"]),
+    st.binary(max_size=200),
+)
 def test_no_content_breaks_a_parser(name: str, raw: bytes) -> None:
     values: dict[str, int] = {}
     with contextlib.suppress(UnreadableError):

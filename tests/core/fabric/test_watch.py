@@ -1,6 +1,9 @@
 import pytest
 
+from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.watch import PortRecord, PortWatch
+from flapd.model.duration import Duration
+from flapd.model.event import Outage
 from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
@@ -11,6 +14,8 @@ from flapd.model.observation import (
 from flapd.model.port import Port
 
 MS = 1_000_000
+NOW_NS = 600_000 * MS
+APART = FlapSettings(merge_within=Duration(0), boot_grace=Duration(0))
 DOWNS, UPS, CARRIER = "net/carrier_down_count", "net/carrier_up_count", "net/carrier"
 
 ROCE = Port("guid-b/1", "mlx5_1", 1, "Ethernet", netdev="eth2", witnesses=(DOWNS,))
@@ -18,9 +23,13 @@ IB = Port("guid-a/1", "mlx5_0", 1, "InfiniBand", witnesses=("counters/link_downe
 
 
 def watch_of(port: Port) -> PortWatch:
-    watch = PortWatch("node7", PortRecord(port), boot="boot1", drop_after_ns=240_000 * MS)
+    watch = PortWatch("node7", PortRecord(port), boot="boot1", settings=APART)
     watch.seen(port, 0)
     return watch
+
+
+def play(watch: PortWatch, sample: Sample) -> list[Outage]:
+    return [event for event in watch.observe(sample) if isinstance(event, Outage)]
 
 
 def sample(at_ms: int, reads: int, **changed: int) -> Sample:
@@ -37,8 +46,8 @@ def test_the_counts_alone_tell_the_carrier_once_it_was_read_with_them() -> None:
         sample(0, CARRIER_READ, net__carrier=1, net__carrier_down_count=3, net__carrier_up_count=4)
     )
 
-    (opened,) = watch.observe(sample(100, READ_WITNESS, net__carrier_down_count=4))
-    (closed,) = watch.observe(sample(200, READ_WITNESS, net__carrier_up_count=5))
+    (opened,) = play(watch, sample(100, READ_WITNESS, net__carrier_down_count=4))
+    (closed,) = play(watch, sample(200, READ_WITNESS, net__carrier_up_count=5))
 
     assert (opened.status, opened.seen) == ("open", "observed")
     assert (closed.status, closed.count) == ("closed", 1)
@@ -52,20 +61,21 @@ def test_a_lagging_state_does_not_contradict_the_carrier_counts() -> None:
     )
     watch.observe(sample(100, READ_WITNESS, net__carrier_down_count=4, net__carrier_up_count=4))
 
-    assert watch.observe(sample(300, READ_STATE, state=1, phys_state=3)) == []
-    assert watch.view().up is True
+    assert play(watch, sample(300, READ_STATE, state=1, phys_state=3)) == []
+    assert watch.view(NOW_NS).up is True
 
 
 def test_a_port_whose_carrier_is_off_at_first_is_down_and_no_outage() -> None:
     watch = watch_of(ROCE)
 
-    told = watch.observe(
-        sample(0, CARRIER_READ, net__carrier=0, net__carrier_down_count=1, net__carrier_up_count=0)
+    told = play(
+        watch,
+        sample(0, CARRIER_READ, net__carrier=0, net__carrier_down_count=1, net__carrier_up_count=0),
     )
-    told += watch.observe(sample(100, READ_WITNESS, net__carrier_up_count=1))
+    told += play(watch, sample(100, READ_WITNESS, net__carrier_up_count=1))
 
     assert told == []
-    assert watch.view().up is True
+    assert watch.view(NOW_NS).up is True
 
 
 def test_without_a_readable_carrier_the_state_tells() -> None:
@@ -75,7 +85,7 @@ def test_without_a_readable_carrier_the_state_tells() -> None:
     )
     watch.observe(sample(10, READ_STATE, state=4, phys_state=5))
 
-    (opened,) = watch.observe(sample(500, READ_STATE, state=1, phys_state=3))
+    (opened,) = play(watch, sample(500, READ_STATE, state=1, phys_state=3))
 
     assert opened.evidence == ("state",)
 
@@ -93,7 +103,7 @@ def test_the_physical_state_tells_which_layer_is_down(
     )
     changed = {"state": 2} if physical is None else {"state": 2, "phys_state": physical}
 
-    (opened,) = watch.observe(sample(500, READ_STATE, **changed))
+    (opened,) = play(watch, sample(500, READ_STATE, **changed))
 
     assert (opened.layer, opened.cause) == (layer, cause)
 
@@ -102,11 +112,11 @@ def test_what_cannot_be_read_is_named_and_has_no_value() -> None:
     watch = watch_of(IB)
     watch.observe(sample(0, READ_WITNESS | READ_FIRST, counters__link_downed=3, state=4))
     watch.observe(Sample("", 100 * MS, 101 * MS, 0, {}, {"counters/symbol_error": "EINVAL"}))
-    assert watch.view().readable is True
+    assert watch.view(NOW_NS).readable is True
 
     watch.observe(Sample("", 200 * MS, 201 * MS, 0, {}, {"counters/link_downed": "EIO"}))
 
-    view = watch.view()
+    view = watch.view(NOW_NS)
     assert view.errors == {"counters/symbol_error": "EINVAL", "counters/link_downed": "EIO"}
     assert "counters/link_downed" not in view.values
     assert (view.readable, view.up) == (False, None)
@@ -119,9 +129,9 @@ def test_an_unreadable_port_is_readable_again_with_the_next_reading() -> None:
     )
     watch.observe(Sample("", 100 * MS, 101 * MS, 0, {}, {"counters/link_downed": "EIO"}))
 
-    told = watch.observe(sample(200, READ_WITNESS, counters__link_downed=4))
+    told = play(watch, sample(200, READ_WITNESS, counters__link_downed=4))
 
-    assert watch.view().readable is True
+    assert watch.view(NOW_NS).readable is True
     assert sum(outage.count for outage in told) == 1
 
 
@@ -132,10 +142,11 @@ def test_another_netdev_begins_a_new_count() -> None:
     )
     watch.seen(Port("guid-b/1", "mlx5_1", 1, "Ethernet", netdev="eth5", witnesses=(DOWNS,)), 50)
 
-    told = watch.observe(
+    told = play(
+        watch,
         sample(
             100, CARRIER_READ, net__carrier=1, net__carrier_down_count=9, net__carrier_up_count=9
-        )
+        ),
     )
 
     assert told == []
@@ -169,8 +180,8 @@ def test_another_device_with_the_same_identity_does_not_continue_its_count() -> 
         50,
     )
 
-    told = watch.observe(
-        sample(100, READ_WITNESS | READ_STATE | READ_FIRST, counters__link_downed=9, state=4)
+    told = play(
+        watch, sample(100, READ_WITNESS | READ_STATE | READ_FIRST, counters__link_downed=9, state=4)
     )
 
     assert told == []
@@ -184,7 +195,7 @@ def test_what_is_not_read_any_more_has_no_value() -> None:
 
     watch.not_read()
 
-    view = watch.view()
+    view = watch.view(NOW_NS)
     assert (view.up, view.readable, view.witness_value, view.values) == (None, False, None, {})
     assert view.errors == {"counters/link_downed": "not read", "state": "not read"}
 
@@ -194,11 +205,13 @@ def test_a_debt_left_by_another_netdev_is_settled_and_told() -> None:
     watch.observe(
         sample(0, READ_WITNESS | READ_STATE | READ_FIRST, counters__link_downed=3, state=4)
     )
-    (opened,) = watch.observe(sample(500, READ_STATE, state=1, phys_state=2))
+    (opened,) = play(watch, sample(500, READ_STATE, state=1, phys_state=2))
 
-    (told,) = watch.seen(
-        Port(IB.key, "mlx5_0", 1, "InfiniBand", pci="0000:5e:00.0", witnesses=IB.witnesses), 600
+    watch.seen(
+        Port(IB.key, "mlx5_0", 1, "InfiniBand", pci="0000:5e:00.0", witnesses=IB.witnesses),
+        600 * MS,
     )
+    (told,) = play(watch, sample(1_600, READ_STATE, state=4, phys_state=5))
 
     assert (opened.settled, told.settled, told.revision) == (False, True, 2)
-    assert watch.view().totals.downs["link"] == 1
+    assert watch.view(NOW_NS).totals.downs["link"] == 1

@@ -2,16 +2,18 @@
 
 import errno
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
 from simulators.errors import SimulatorError
+from simulators.fabric.changes import Gone
 from simulators.fabric.faults import fault_windows
 from simulators.fabric.operations import Operations
 from simulators.fabric.schedule import Flap
 from simulators.fabric.spec import Fault, Spec, two_ports
-from simulators.fabric.tree import build_tree, simulated_ports
+from simulators.fabric.tree import epochs, simulated_ports
 
 SECOND_NS = 1_000_000_000
 PORT = "/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/infiniband/mlx5_0/ports/1"
@@ -31,9 +33,10 @@ class Clock:
         return self.now_ns
 
 
-def operations(spec: Spec, clock: Clock) -> Operations:
-    tree = build_tree(simulated_ports(spec, 0, 0))
-    return Operations(tree, fault_windows(spec.faults, tree, 0), clock)
+def operations(spec: Spec, clock: Callable[[], int]) -> Operations:
+    trees = epochs(simulated_ports(spec, 0, 0))
+    windows = fault_windows(spec.faults, [epoch.tree for epoch in trees], 0)
+    return Operations(trees, windows, clock)
 
 
 def opened(fabric: Operations, path: str) -> Info:
@@ -108,6 +111,54 @@ def test_a_fault_is_found_by_either_name_of_a_file_and_lasts_its_time(path: str)
             seen.append(error.errno)
 
     assert seen == [b"4: ACTIVE\n", errno.ENODEV, errno.ENODEV, b"4: ACTIVE\n"]
+
+
+def test_a_text_is_shown_instead_of_a_value_for_its_time() -> None:
+    clock = Clock()
+    fault = Fault(f"{PORT}/counters/*", "text", 1, 2)
+    fabric = operations(Spec(two_ports().ports, (fault,)), clock)
+    downed = opened(fabric, f"{PORT}/counters/link_downed")
+    seen = []
+
+    for clock.now_ns in (0, SECOND_NS, 2 * SECOND_NS):
+        seen.append(fabric.read("", 4096, 0, downed))
+
+    assert seen == [b"0\n", b"N/A (no PMA)\n", b"0\n"]
+
+
+def test_a_text_may_be_empty_or_no_text_at_all() -> None:
+    texts = ["", "-1\n", "12 34\n", "\0\xff", "9" * 5000]
+    for text in texts:
+        fault = Fault(f"{PORT}/state", "text", text=text)
+        fabric = operations(Spec(two_ports().ports, (fault,)), Clock())
+
+        shown = fabric.read("", 4096, 0, opened(fabric, f"{PORT}/state"))
+
+        assert shown == text.encode()[:4096]
+
+
+def test_a_slow_read_shows_what_is_true_when_it_ends() -> None:
+    fault = Fault(f"{PORT}/state", "slow", delay_seconds=0.001)
+    spec = Spec(two_ports((Flap(1, 1),)).ports, (fault,))
+    at_open, at_begin, at_end = 0, SECOND_NS - 1, SECOND_NS
+    fabric = operations(spec, iter((at_open, at_begin, at_end)).__next__)
+
+    shown = fabric.read("", 4096, 0, opened(fabric, f"{PORT}/state"))
+
+    assert shown == b"1: DOWN\n"
+
+
+def test_a_read_that_hangs_over_the_removal_of_its_file_ends_in_an_error() -> None:
+    fault = Fault(f"{PORT}/state", "hang", 1, 1.001)
+    spec = Spec(two_ports().ports, (fault,), (Gone("mlx5_0", 1.0005),))
+    at_open, at_begin, at_end = 0, SECOND_NS, SECOND_NS + 1_000_000
+    fabric = operations(spec, iter((at_open, at_begin, at_end)).__next__)
+    state = opened(fabric, f"{PORT}/state")
+
+    with pytest.raises(OSError) as caught:
+        fabric.read("", 4096, 0, state)
+
+    assert caught.value.errno == errno.ENODEV
 
 
 def test_a_fault_that_matches_no_file_is_refused() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from simulators.fabric.changes import Gone
 from simulators.fabric.schedule import Flap
 from simulators.fabric.spec import Fault, Spec, two_ports
 from tests.simulators.fabric.running import REPOSITORY, Start
@@ -72,6 +73,7 @@ def test_sigterm_takes_the_tree_away(start: Start) -> None:
             False,
             "faults",
         ),
+        (Spec(two_ports().ports, (), (Gone("mlx5_0", 1),)), False, "come and go"),
         (two_ports(), True, "is not empty"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What can be counted of a port agrees with its flaps, at every moment."""
+"""Flaps are in order, never overlap, and those drawn at random keep their bounds."""
 
 from itertools import pairwise
 
@@ -6,85 +6,52 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulators.fabric.schedule import Flap, PortSchedule, Timeline, random_flaps
-
-ORIGIN_NS = 7_000_000_000_123
-BEGIN_NS = ORIGIN_NS - 1_000_000_000
-SECOND_NS = 1_000_000_000
-
-parts = st.tuples(st.integers(1, 10**7), st.integers(1, 10**7))
-
-
-@st.composite
-def schedules(draw: st.DrawFn) -> PortSchedule:
-    subnet_us = draw(st.integers(0, 10**6))
-    at_us, flaps = 0, []
-    for gap_us, down_us in draw(st.lists(parts, max_size=8)):
-        at_us += gap_us
-        flaps.append(Flap(at_us / 1e6, down_us / 1e6))
-        at_us += down_us + subnet_us
-    return PortSchedule(tuple(flaps), subnet_us / 1e6)
-
-
-def spans(schedule: PortSchedule) -> list[tuple[int, int, int]]:
-    """Down, link up and ACTIVE of each flap, computed the plain way."""
-    us = 1000
-    return [
-        (
-            ORIGIN_NS + round(flap.start_seconds * 1e6) * us,
-            ORIGIN_NS + round((flap.start_seconds + flap.down_seconds) * 1e6) * us,
-            ORIGIN_NS
-            + round((flap.start_seconds + flap.down_seconds + schedule.subnet_seconds) * 1e6) * us,
-        )
-        for flap in schedule.flaps
-    ]
-
-
-def moments(known: list[tuple[int, int, int]]) -> list[int]:
-    edges = [edge for span in known for edge in span]
-    return [BEGIN_NS, ORIGIN_NS, *(edge + by for edge in edges for by in (-1, 0, 1, 500))]
-
-
-@given(schedules())
-def test_phase_and_counts_agree_with_the_flaps_around_every_edge(schedule: PortSchedule) -> None:
-    timeline = Timeline(schedule, ORIGIN_NS, BEGIN_NS)
-    known = spans(schedule)
-
-    for t in moments(known):
-        down = any(d <= t < u for d, u, _ in known)
-        waiting = any(u <= t < a for _, u, a in known)
-        assert timeline.phase(t) == ("down" if down else "subnet" if waiting else "active")
-        assert timeline.downs(t) == sum(d <= t for d, _, _ in known)
-        assert timeline.actives(t) == sum(a <= t for _, _, a in known)
-
-
-@given(schedules())
-def test_active_time_is_the_time_not_spent_in_outages(schedule: PortSchedule) -> None:
-    timeline = Timeline(schedule, ORIGIN_NS, BEGIN_NS)
-    known = spans(schedule)
-
-    for t in moments(known):
-        lost = sum(max(0, min(t, a) - d) for d, _, a in known)
-        assert timeline.active_ns(t) == t - BEGIN_NS - lost
-
-
-@given(schedules())
-def test_outages_run_from_down_to_active(schedule: PortSchedule) -> None:
-    timeline = Timeline(schedule, ORIGIN_NS, BEGIN_NS)
-
-    assert list(timeline.outages()) == [(d, a) for d, _, a in spans(schedule)]
-
-
-def test_a_port_that_begins_later_has_carried_nothing_before() -> None:
-    timeline = Timeline(PortSchedule((Flap(1, 1),)), ORIGIN_NS, ORIGIN_NS)
-
-    assert timeline.active_ns(ORIGIN_NS - 5) == 0
-    assert timeline.active_ns(ORIGIN_NS + 3 * SECOND_NS) == 2 * SECOND_NS
+from simulators.fabric.rates import Rate
+from simulators.fabric.schedule import Flap, PortSchedule, Span, random_flaps
 
 
 def test_a_flap_before_the_port_is_active_again_is_refused() -> None:
     with pytest.raises(ValueError, match=r"at 2\.2 s begins before"):
         PortSchedule((Flap(1, 1), Flap(2.2, 1)), subnet_seconds=0.3)
+
+
+def test_a_logical_down_does_not_wait_for_the_subnet_manager_again() -> None:
+    PortSchedule((Flap(1, 1, "logical"), Flap(2.2, 1)), subnet_seconds=0.3)
+
+
+def test_a_port_that_was_never_up_has_no_flaps() -> None:
+    with pytest.raises(ValueError, match="never_up"):
+        PortSchedule((Flap(1, 1),), never_up=True)
+
+
+def test_a_rate_changes_only_with_a_link() -> None:
+    with pytest.raises(ValueError, match="rate_after"):
+        Flap(1, 1, "logical", rate_after=Rate(100))
+
+
+def test_a_span_ends_after_it_begins() -> None:
+    with pytest.raises(ValueError, match="end_seconds"):
+        Span(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("rate", "line"),
+    [
+        (Rate(400), "400 Gb/sec (4X NDR)"),
+        (Rate(100, lanes=1), "100 Gb/sec (1X NDR)"),
+        (Rate(2.5, lanes=1), "2.5 Gb/sec (1X SDR)"),
+        (Rate(56), "56 Gb/sec (4X FDR)"),
+        (Rate(800), "800 Gb/sec (4X XDR)"),
+    ],
+)
+def test_a_rate_is_written_as_the_kernel_writes_it(rate: Rate, line: str) -> None:
+    assert rate.line == line
+
+
+@pytest.mark.parametrize(("gbps", "lanes"), [(400, 3), (123, 4)])
+def test_a_rate_that_no_link_has_is_refused(gbps: float, lanes: int) -> None:
+    with pytest.raises(ValueError, match="link"):
+        Rate(gbps, lanes)
 
 
 @given(
@@ -120,3 +87,17 @@ def test_random_flaps_keep_their_bounds_and_never_overlap(
         assert length_ns <= (shortest_ms + more_ms) * millisecond_ns
     for before, flap in pairwise(flaps):
         assert flap.start_ns - before.end_ns >= gap_ms * millisecond_ns
+
+
+def test_random_flaps_can_be_of_several_kinds() -> None:
+    flaps = random_flaps(
+        seed=3,
+        count=40,
+        shortest_seconds=0.1,
+        longest_seconds=0.2,
+        begin_seconds=0,
+        gap_seconds=1,
+        kinds=("physical", "logical"),
+    )
+
+    assert {flap.kind for flap in flaps} == {"physical", "logical"}

@@ -34,6 +34,10 @@ def test_random_flaps_leave_room_for_the_subnet_manager() -> None:
     assert len(port.schedule().flaps) == 50
 
 
+FLAP = {"start_seconds": 1, "down_seconds": 1}
+MEMBER = {"netdev": "eth7", "pci": "0000:77:00.0"}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -44,7 +48,34 @@ def test_random_flaps_leave_room_for_the_subnet_manager() -> None:
         ({"initial": {"counters/nope": 1}}, "counters/nope"),
         ({"flaps": [{"start_seconds": 1, "down_seconds": 5}] * 2}, "begins before"),
         ({"link_layer": "Ethernet", "subnet_seconds": 1}, "subnet_seconds"),
-        ({"device": "mlx5_1"}, "two ports have the same device"),
+        ({"device": "mlx5_1"}, "two ports have the same name"),
+        ({"device": "mlx5_1", "number": 2}, "ports of mlx5_1 differ"),
+        ({"netdev": "eth2"}, "two ports have the same netdev"),
+        ({"guid": "b83f:d203:0012:3451"}, "two ports have the same guid"),
+        ({"pci": "0000:5e:00.0"}, "two ports have the same pci"),
+        ({"driver": "mlx6"}, "mlx6"),
+        ({"driver": "bnxt_re"}, "link_layer of a port of bnxt_re is Ethernet"),
+        ({"driver": "rxe", "link_layer": "Ethernet"}, "has no pci function"),
+        ({"pci": None}, "needs a pci function"),
+        ({"rate_gbps": 123}, "no link of 4 lanes runs at 123"),
+        ({"vf_of": "0000:77:00.0"}, "vf_of of mlx5_0/1"),
+        ({"counters": {"counters/nope": {}}}, "counters/nope"),
+        (
+            {"link_layer": "Ethernet", "flaps": [FLAP | {"kind": "logical"}]},
+            "no subnet manager",
+        ),
+        ({"never_up": True, "flaps": [FLAP]}, "never_up"),
+        ({"real_netdev": "/sys/class/net/lo", "flaps": [FLAP]}, "carrier is real"),
+        ({"members": [MEMBER]}, "members needs link_layer Ethernet"),
+        ({"link_layer": "Ethernet", "members": [MEMBER]}, "the first of members"),
+        (
+            {
+                "link_layer": "Ethernet",
+                "members": [MEMBER | {"pci": "0000:3b:00.0"}],
+                "flaps": [FLAP],
+            },
+            "a bond has no flaps of its own",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, change: dict[str, object], said: str) -> None:

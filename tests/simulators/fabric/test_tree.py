@@ -9,37 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulators.fabric.node import Directory, File, Symlink, Tree
+from simulators.fabric.node import Directory, Symlink, Tree
 from simulators.fabric.schedule import Flap
 from simulators.fabric.spec import PortSpec, Spec, two_ports
 from simulators.fabric.tree import build_tree, simulated_ports
 from simulators.fabric.truth import truth_of
+from tests.simulators.fabric.trees import ORIGIN_NS, SECOND_NS, read, resolve, tree_of
 
-ORIGIN_NS = 5_000_000_000_007
-SECOND_NS = 1_000_000_000
 IB = "/class/infiniband/mlx5_0"
 ROCE = "/class/infiniband/mlx5_1"
-
-
-def tree_of(spec: Spec) -> Tree:
-    return build_tree(simulated_ports(spec, ORIGIN_NS, ORIGIN_NS))
-
-
-def resolve(tree: Tree, path: str) -> str:
-    """The path with every link in it followed."""
-    done = ""
-    for name in path.strip("/").split("/"):
-        done = f"{done}/{name}"
-        node = tree[done]
-        if isinstance(node, Symlink):
-            done = resolve(tree, posixpath.normpath(posixpath.join(done, "..", node.target)))
-    return done
-
-
-def read(tree: Tree, path: str, t_ns: int = ORIGIN_NS) -> str:
-    node = tree[resolve(tree, path)]
-    assert isinstance(node, File)
-    return node.content(t_ns).decode()
 
 
 def with_port(spec: Spec, index: int, **changes: object) -> Spec:
@@ -133,7 +111,7 @@ def test_contents_turn_at_the_very_nanosecond_the_truth_names() -> None:
     spec = with_port(two_ports(FLAPS, FLAPS), 0, subnet_seconds=0.5)
     ports = simulated_ports(spec, ORIGIN_NS, ORIGIN_NS)
     tree = build_tree(ports)
-    outages = truth_of(ports, ORIGIN_NS, 10, "boot").outages
+    outages = truth_of(spec, ports, ORIGIN_NS, 10, "boot").outages
     devices = {"mlx5_0/1": (IB, "ib0"), "mlx5_1/1": (ROCE, "eth2")}
 
     assert len(outages) == 4
@@ -222,9 +200,10 @@ def test_traffic_runs_in_units_of_four_octets_and_stands_still_while_down() -> N
 
 
 def test_truth_puts_both_clocks_side_by_side_in_order_of_time() -> None:
-    ports = simulated_ports(two_ports((Flap(3, 1),), (Flap(1, 0.5),)), ORIGIN_NS, ORIGIN_NS)
+    spec = two_ports((Flap(3, 1),), (Flap(1, 0.5),))
+    ports = simulated_ports(spec, ORIGIN_NS, ORIGIN_NS)
 
-    truth = truth_of(ports, ORIGIN_NS, 1_000, "a-boot")
+    truth = truth_of(spec, ports, ORIGIN_NS, 1_000, "a-boot")
 
     assert [outage.port for outage in truth.outages] == ["mlx5_1/1", "mlx5_0/1"]
     assert truth.origin_unix_ns == ORIGIN_NS + 1_000

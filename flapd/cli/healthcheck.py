@@ -1,0 +1,154 @@
+"""`flapd healthcheck`: what a scheduler asks before it puts a job here."""
+
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from queue import Empty, SimpleQueue
+from typing import TypeVar
+
+import msgspec
+
+from flapd.cli.client import Target, ask
+from flapd.cli.flaps import fetch_flaps
+from flapd.cli.output import decoded, give_up_stdout, print_json
+from flapd.cli.text import printable, unix_ns
+from flapd.cli.verdict import LOOK_BACK_SECONDS, Facts, Flap, Limits, Port, Verdict, judge
+from flapd.core.fabric.view import COUNTED_CAUSES
+from flapd.model.errors import FlapdError
+from flapd.model.times import SECOND_NS
+from flapd.serve.items import FlapItem, PortItem, PortList
+
+WITHIN_SECONDS = 5.0
+MOST_FLAPS = 1000
+"""Of a node that flaps more often the newest tell enough, and comparing all would take too long."""
+
+_T = TypeVar("_T")
+
+_EXPECTED = re.compile(rb"^flapd_ports_expected ([0-9]+(?:\.[0-9]+)?)$", re.MULTILINE)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What --json prints."""
+
+    healthy: bool
+    verdict: str
+    reason: str
+
+
+def healthcheck(
+    targets: Callable[[], Sequence[Target]],
+    max_flaps: int,
+    window_seconds: float,
+    unknown: str,
+    as_json: bool,
+) -> int:
+    """0 healthy, 1 not; nothing that goes wrong with asking is a no, unless `unknown` says so."""
+    limits = Limits(max_flaps, round(window_seconds * SECOND_NS))
+    verdict = _within(WITHIN_SECONDS, lambda: judge(_facts(targets(), limits), limits))
+    healthy = (unknown if verdict.health == "unknown" else verdict.health) == "healthy"
+    try:
+        _say(verdict, healthy, as_json)
+    except OSError:  # a full disk behind stdout is no answer either
+        give_up_stdout()
+    return 0 if healthy else 1
+
+
+def _say(verdict: Verdict, healthy: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(msgspec.json.encode(Answer(healthy, verdict.health, verdict.reason)))
+    else:
+        print(f"{_word(verdict, healthy)}: {printable(verdict.reason)}")
+    sys.stdout.flush()
+
+
+def _word(verdict: Verdict, healthy: bool) -> str:
+    if verdict.health != "unknown":
+        return verdict.health
+    return f"{'healthy' if healthy else 'unhealthy'}, as nothing is known"
+
+
+def _within(seconds: float, find_out: Callable[[], Verdict]) -> Verdict:
+    """On another thread, since a name service or a server may answer slowly, byte by byte."""
+    answers: SimpleQueue[Verdict] = SimpleQueue()
+    threading.Thread(target=lambda: answers.put(_surely(find_out)), daemon=True).start()
+    try:
+        return answers.get(timeout=seconds)
+    except Empty:
+        return Verdict("unknown", f"no answer within {seconds:g} s")
+
+
+def _surely(find_out: Callable[[], Verdict]) -> Verdict:
+    try:
+        return find_out()
+    except FlapdError as error:
+        return Verdict("unknown", str(error))
+    except Exception as error:  # noqa: BLE001 - a fault of flapd must not drain a cluster
+        return Verdict("unknown", f"flapd failed: {type(error).__name__}: {error}")
+
+
+def _facts(targets: Sequence[Target], limits: Limits) -> Facts:
+    now_ns = time.time_ns()
+    items = decoded(ask(targets, "/api/v1/ports"), PortList).items
+    blind: list[str] = []
+    repaired = {item.port: unix_ns(item.repaired.time) for item in items if item.repaired}
+    flaps = _or_blind(blind, lambda: _flaps(targets, now_ns, limits, repaired), list[Flap]())
+    expected = _or_blind(blind, lambda: _expected(ask(targets, "/metrics")), None)
+    _or_blind(blind, lambda: ask(targets, "/readyz"), b"")
+    return Facts(
+        now_ns=now_ns,
+        ports=[_port(item) for item in items],
+        flaps=flaps,
+        expected=expected,
+        booted=any(item.grace for item in items),
+        blind=blind,
+    )
+
+
+def _or_blind(blind: list[str], find_out: Callable[[], _T], otherwise: _T) -> _T:
+    try:
+        return find_out()
+    except FlapdError as error:
+        blind.append(str(error))
+        return otherwise
+
+
+def _flaps(
+    targets: Sequence[Target], now_ns: int, limits: Limits, repaired: Mapping[str, int]
+) -> list[Flap]:
+    since_ns = now_ns - max(limits.window_ns, LOOK_BACK_SECONDS * SECOND_NS)
+    filters = {"since": f"{max(0, since_ns) // SECOND_NS}"}
+    items = fetch_flaps(targets, filters, MOST_FLAPS).items
+    return [_flap(item, repaired.get(item.port, 0)) for item in items]
+
+
+def _flap(item: FlapItem, repaired_ns: int) -> Flap:
+    """What went before a repair does not speak against the port any more."""
+    earliest_ns = unix_ns(item.down.earliest)
+    is_its_own = item.cause in COUNTED_CAUSES and not item.grace
+    return Flap(
+        port=item.port,
+        earliest_ns=earliest_ns,
+        latest_ns=unix_ns(item.down.latest),
+        end_ns=None if item.up is None else unix_ns(item.up.latest),
+        downs=item.count,
+        counts=is_its_own and earliest_ns >= repaired_ns,
+    )
+
+
+def _port(item: PortItem) -> Port:
+    return Port(
+        name=item.port,
+        present=item.watched,
+        missing=item.ever_up and not item.watched,
+        up=item.up,
+        flapping=bool(item.flapping),
+        maintenance=bool(item.maintenance),
+        readable=item.readable,
+    )
+
+
+def _expected(metrics: bytes) -> int | None:
+    found = _EXPECTED.search(metrics)
+    return None if found is None else round(float(found[1]))

@@ -1,0 +1,88 @@
+"""CostAnswer: the price of a flap in the form that `/cost` and `flapd cost --json` give."""
+
+import math
+
+import msgspec
+
+from flapd.core.cost.inputs import Inputs
+from flapd.core.cost.price import HOUR_SECONDS, Price, Regime, money, price
+
+DAY_SECONDS = 86400.0
+
+
+class Money(msgspec.Struct, frozen=True):
+    likely: float
+    currency: str
+
+
+class PerDay(msgspec.Struct, frozen=True):
+    """Of flaps that come again and again; one that falls into the loss of another adds nothing."""
+
+    flaps: float
+    gpu_seconds: float
+    cost: float
+    capacity_share: float
+    """Of everything the job could compute in a day."""
+
+
+class CostAnswer(msgspec.Struct, frozen=True):
+    """None where it did not happen, or never ends by itself."""
+
+    inputs: Inputs
+    tick_seconds: float | None
+    budget_seconds: float | None
+    resume_seconds: float | None
+    """None after an abort."""
+    regime: Regime
+    detect_seconds: float | None
+    propagation_seconds: float
+    restart_seconds: float
+    rework_seconds: float
+    lost_seconds: float | None
+    gpu_seconds: float | None
+    gpu_hours: float | None
+    cost: Money | None
+    per_day: PerDay | None
+    """None where nobody said how often."""
+
+
+def cost_answer(inputs: Inputs, currency: str, every_seconds: float | None = None) -> CostAnswer:
+    case = inputs.likely()
+    found = price(case)
+    parts = found.parts
+    survived = found.regime in ("hidden", "absorbed")
+    gpu_seconds = _finite(found.gpu_seconds)
+    return CostAnswer(
+        inputs=inputs,
+        tick_seconds=_finite(found.tick_seconds),
+        budget_seconds=_finite(found.budget_seconds),
+        resume_seconds=found.resume_seconds if survived else None,
+        regime=found.regime,
+        detect_seconds=_finite(parts.detect) if parts.detect else None,
+        propagation_seconds=parts.propagation,
+        restart_seconds=parts.restart,
+        rework_seconds=parts.rework,
+        lost_seconds=_finite(parts.lost),
+        gpu_seconds=gpu_seconds,
+        gpu_hours=None if gpu_seconds is None else gpu_seconds / HOUR_SECONDS,
+        cost=None if gpu_seconds is None else Money(found.cost, currency),
+        per_day=per_day(inputs, found, every_seconds) if every_seconds else None,
+    )
+
+
+def per_day(inputs: Inputs, found: Price, every_seconds: float) -> PerDay:
+    """At most all that there is: who stands still already cannot lose more."""
+    case = inputs.likely()
+    lost = min(found.parts.lost, every_seconds)
+    flaps = DAY_SECONDS / every_seconds
+    gpu_seconds = case.gpus * lost * flaps
+    return PerDay(
+        flaps=flaps,
+        gpu_seconds=gpu_seconds,
+        cost=money(gpu_seconds, case.price_per_gpu_hour),
+        capacity_share=lost / every_seconds,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else value

@@ -1,0 +1,143 @@
+"""Agent metrics: how the agent itself is, and how reading goes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.samples import Sample
+
+from flapd import __version__
+from flapd.core.fabric.view import DOWN_SECONDS_BUCKETS, DownHistogram, PortView, Snapshot
+from flapd.model.times import SECOND_NS
+from flapd.serve.agent import Health
+from flapd.serve.labelled import Labelled, Labels
+from flapd.serve.names import sources_up
+from flapd.sources.read_health import READ_SECONDS, Histogram, ReadHealth
+
+_TIERS = ("fast", "slow", "rare")
+_REASONS = ("EIO", "EINVAL", "ENODEV", "ENOENT", "ETIMEDOUT")
+"""What reads of ports fail with most; others are told from their first on."""
+
+_COUNTERS = {
+    "flapd_sampler_restarts": "Times the process that reads the ports was started again.",
+    "flapd_history_write_errors": "Commits to the history that failed.",
+    "flapd_observations_refused": "Observations that the engine could not take, a fault of flapd.",
+}
+
+
+def agent_families(health: Health, history_bytes: int) -> Iterator[Metric]:
+    build = GaugeMetricFamily(
+        "flapd_build_info", "1, with the version of flapd.", labels=["version"]
+    )
+    build.add_metric([__version__], 1)
+    yield build
+    yield GaugeMetricFamily(
+        "flapd_config_last_reload_successful",
+        "1 where the configuration in force is the one last read, 0 where that was refused.",
+        float(health.config_reloaded_ok),
+    )
+    for name, documentation in _COUNTERS.items():
+        yield CounterMetricFamily(name, documentation, getattr(health, name[len("flapd_") :]))
+    yield GaugeMetricFamily(
+        "flapd_events_not_durable",
+        "Events that are shown and not yet on disk.",
+        health.events_not_durable,
+    )
+    yield GaugeMetricFamily("flapd_history_bytes", "Size of the history on disk.", history_bytes)
+
+
+def reading_families(
+    snapshot: Snapshot, views: Iterable[PortView], reads: ReadHealth, now_ns: int
+) -> Iterator[Metric]:
+    """How many ports are read, and how that goes; `views` are the ports as they are shown."""
+    present = [view for view in views if view.present]
+    yield GaugeMetricFamily("flapd_ports_found", "Ports that discovery finds now.", len(present))
+    yield GaugeMetricFamily(
+        "flapd_ports_expected",
+        "Ports that should be here: as configured, else those that were up at some time.",
+        snapshot.ports_expected,
+    )
+    yield from _sources(present)
+    devices = sorted({view.port.device for view in present} | set(snapshot.stuck_readers))
+    yield _stuck(devices, snapshot, now_ns)
+    yield _lateness(reads.lateness)
+    yield _read_seconds(devices, reads.read_seconds)
+    yield _read_errors(devices, reads.errors)
+
+
+def _sources(present: list[PortView]) -> Iterator[Metric]:
+    source = GaugeMetricFamily(
+        "flapd_source_up",
+        "1 where the source can read at least one port, 0 where it can read none.",
+        labels=["source"],
+    )
+    for name, is_up in sources_up(present).items():
+        source.add_metric([name], float(is_up))
+    if source.samples:
+        yield source
+
+
+def _stuck(devices: list[str], snapshot: Snapshot, now_ns: int) -> Metric:
+    stuck = Labelled(
+        GaugeMetricFamily(
+            "flapd_reader_stuck_seconds",
+            "Time the reader of a device has waited in one read; 0 where it is not stuck.",
+        )
+    )
+    for device in devices:
+        since_ns = snapshot.stuck_readers.get(device, now_ns)
+        stuck.add(Labels({"device": device}), max(0, now_ns - since_ns) / SECOND_NS)
+    return stuck.family
+
+
+def _lateness(histogram: Histogram) -> Metric:
+    family = HistogramMetricFamily(
+        "flapd_sample_lateness_seconds", "How late the ports were read, of what is read often."
+    )
+    _add_histogram(family, {}, histogram)
+    return family
+
+
+def _read_seconds(devices: list[str], found: Mapping[tuple[str, str], Histogram]) -> Metric:
+    family = HistogramMetricFamily(
+        "flapd_read_seconds", "Time it took to read the ports of a device once."
+    )
+    empty = Histogram.empty(READ_SECONDS)
+    for device, tier in sorted(
+        {(device, tier) for device in devices for tier in _TIERS} | set(found)
+    ):
+        labels = {"device": device, "tier": tier}
+        _add_histogram(family, labels, found.get((device, tier), empty))
+    return family
+
+
+def _read_errors(devices: list[str], found: Mapping[tuple[str, str], int]) -> Metric:
+    family = Labelled(CounterMetricFamily("flapd_read_errors", "Reads that failed, by reason."))
+    known = {(device, reason) for device in devices for reason in _REASONS}
+    for device, reason in sorted(known | set(found)):
+        family.add({"device": device, "reason": reason}, found.get((device, reason), 0))
+    return family.family
+
+
+def down_seconds(histogram: DownHistogram) -> Metric:
+    family = HistogramMetricFamily(
+        "flapd_link_down_seconds",
+        "Closed outages of all ports by the middle of their possible down time.",
+    )
+    bounds = tuple(float(bound) for bound in DOWN_SECONDS_BUCKETS)
+    shown = Histogram(bounds, histogram.counts, histogram.sum_ns / SECOND_NS)
+    _add_histogram(family, {}, shown)
+    return family
+
+
+def _add_histogram(family: HistogramMetricFamily, labels: Labels, histogram: Histogram) -> None:
+    totals = list(accumulate(histogram.counts))
+    for bound, total in zip([*map(str, histogram.bounds), "+Inf"], totals, strict=True):
+        family.samples.append(Sample(f"{family.name}_bucket", labels | {"le": bound}, total))
+    family.samples.append(Sample(f"{family.name}_count", labels, totals[-1]))
+    family.samples.append(Sample(f"{family.name}_sum", labels, histogram.sum_seconds))

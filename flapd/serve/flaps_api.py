@@ -1,0 +1,145 @@
+"""FlapsApi: the outage history."""
+
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+
+from aiohttp import web
+
+from flapd.model.errors import FlapdError
+from flapd.model.event import Outage
+from flapd.model.times import SECOND_NS, rfc3339
+from flapd.serve.agent import Agent
+from flapd.serve.answers import (
+    encoded,
+    encoded_list,
+    encoded_table,
+    in_thread,
+    json_answer,
+    with_field,
+)
+from flapd.serve.errors import ApiError
+from flapd.serve.items import FlapDetail, FlapItem, FlapList, flap_item, without_jobs
+from flapd.serve.names import shown_names
+from flapd.serve.parameter import text
+from flapd.serve.query import FLAP_PARAMETERS, SPAN_PARAMETERS, flap_query, refuse_backwards
+from flapd.serve.route import Question, Route
+from flapd.serve.summary_item import SummaryItem, summary_item
+from flapd.store.black_box import BlackBox
+from flapd.store.database import HistoryError
+from flapd.store.flap_query import FlapQuery, matches
+from flapd.store.history_reader import HistoryReader
+
+_DAY_NS = 86_400 * SECOND_NS
+
+
+class FlapsApi:
+    def __init__(self, agent: Agent, executor: Executor) -> None:
+        self._agent = agent
+        self._executor = executor
+
+    def routes(self) -> Iterable[Route]:
+        return (
+            Route(
+                "GET",
+                "/api/v1/flaps",
+                "Outages, newest first",
+                self._flaps,
+                FlapList,
+                FLAP_PARAMETERS,
+            ),
+            Route(
+                "GET",
+                "/api/v1/flaps/{id}",
+                "One outage, with the samples around it",
+                self._flap,
+                FlapDetail,
+                (text("id", "the id of an outage", "path"),),
+            ),
+            Route(
+                "GET",
+                "/api/v1/summary",
+                "Outages that overlap a span, added up; of the last 24 h where none is given",
+                self._summary,
+                SummaryItem,
+                SPAN_PARAMETERS,
+            ),
+        )
+
+    async def _flaps(self, question: Question) -> web.Response:
+        query = flap_query(question.values)
+        undurable = self._agent.snapshot().undurable
+        body = await in_thread(
+            self._executor, flaps_body, self._agent.history, query, undurable, question.sees_jobs
+        )
+        return json_answer(body)
+
+    async def _flap(self, question: Question) -> web.Response:
+        flap_id = question.request.match_info["id"]
+        for outage in self._agent.snapshot().undurable:
+            if outage.id == flap_id:
+                return json_answer(flap_body(outage, None, question, durable=False))
+        return json_answer(await in_thread(self._executor, self._kept, flap_id, question))
+
+    def _kept(self, flap_id: str, question: Question) -> bytes:
+        kept = self._agent.history.flap(flap_id)
+        if kept is None:
+            raise ApiError("not_found", f"there is no flap {flap_id}", "id")
+        return flap_body(kept, self._agent.history.black_box(flap_id), question)
+
+    async def _summary(self, question: Question) -> web.Response:
+        now_ns = time.time_ns()
+        since, until = question.values["since"], question.values["until"]
+        span = (now_ns - _DAY_NS if since is None else since, now_ns if until is None else until)
+        refuse_backwards(*span)
+        found = await in_thread(self._executor, self._agent.history.summary, *span)
+        return json_answer(encoded(summary_item(found, *span)))
+
+
+def flap_body(
+    outage: Outage, black_box: BlackBox | None, question: Question, *, durable: bool = True
+) -> bytes:
+    """The answer of /flaps/{id}, as FlapDetail describes it."""
+    has_samples = black_box is not None and bool(black_box.rows)
+    item = flap_item(outage, durable=durable, black_box=has_samples)
+    body = encoded(item if question.sees_jobs else without_jobs(item))
+    data = b"null" if black_box is None else _black_box_body(black_box)
+    return with_field(body, "black_box_data", data)
+
+
+def _black_box_body(black_box: BlackBox) -> bytes:
+    shown = shown_names(black_box.columns)
+    columns = [shown[name] for name in black_box.columns]
+    body = encoded_table(columns, [[rfc3339(at or 0), *rest] for at, *rest in black_box.rows])
+    for name in ("pending", "incomplete"):
+        body = with_field(body, name, encoded(getattr(black_box, name)))
+    return body
+
+
+def flaps_body(
+    history: HistoryReader, query: FlapQuery, undurable: Sequence[Outage], sees_jobs: bool
+) -> bytes:
+    """The answer of /flaps; ApiError where the cursor is none of ours.
+
+    What the disk has not taken yet stands on top of the first page.
+    """
+    try:
+        page = history.flaps(query)
+    except HistoryError:
+        raise
+    except FlapdError as error:
+        raise ApiError("bad_parameter", str(error), "cursor") from None
+    waiting = {outage.id for outage in undurable}
+    items: list[FlapItem] = [
+        flap_item(outage, black_box=outage.id in page.with_black_box)
+        for outage in page.items
+        if outage.id not in waiting
+    ]
+    if query.cursor is None:
+        items[:0] = [
+            flap_item(outage, durable=False)
+            for outage in reversed(undurable)
+            if matches(query, outage)
+        ]
+    told = items if sees_jobs else [without_jobs(item) for item in items]
+    return encoded_list(FlapList(told, page.next))

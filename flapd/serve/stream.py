@@ -1,0 +1,149 @@
+"""StreamApi: what the journal takes, as server-sent events, resumed by the journal's numbers.
+
+Each stream reads the journal from where it stands, when it is told that there is more: what a
+slow client has not taken waits in the journal and nowhere else.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager, suppress
+
+from aiohttp import web
+
+from flapd.model.event import Event, Outage, PortChange
+from flapd.serve.agent import Agent
+from flapd.serve.answers import encoded, in_thread, written
+from flapd.serve.errors import ApiError
+from flapd.serve.items import FlapItem, changed_port, flap_item, without_jobs
+from flapd.serve.parameter import bad, whole
+from flapd.serve.ports_api import Ports
+from flapd.serve.route import Question, Route
+
+MOST_STREAMS = 64
+PING_SECONDS = 15.0
+RECONNECT_MS = 3000
+
+_AT_ONCE = 100
+_LAST_EVENT_ID = whole("last_event_id")
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class StreamApi:
+    """Streams of one listener."""
+
+    def __init__(self, agent: Agent, executor: Executor) -> None:
+        self._agent = agent
+        self._executor = executor
+        self._streams = 0
+        self._is_closed = False
+        self._more = asyncio.Event()
+        """Set when there is more; then another takes its place."""
+
+    def routes(self) -> Iterable[Route]:
+        yield Route(
+            "GET",
+            "/api/v1/stream",
+            "Server-sent events `port` and `flap`: the item, new or revised",
+            self._stream,
+            None,
+            (_LAST_EVENT_ID,),
+            streams=("text/event-stream",),
+        )
+
+    async def open(self, _app: web.Application) -> None:
+        loop = asyncio.get_running_loop()
+        self._agent.subscribe(lambda: _call_in(loop, self._wake))
+
+    async def close(self, _app: web.Application) -> None:
+        """Ends all streams."""
+        self._is_closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._more.set()
+        self._more = asyncio.Event()
+
+    async def _stream(self, question: Question) -> web.StreamResponse:
+        answer = web.StreamResponse(headers=_HEADERS)
+        answer.content_type = "text/event-stream"
+        if question.request.method == "HEAD":
+            await answer.prepare(question.request)
+            return answer
+        with self._one_more():
+            seq = await in_thread(self._executor, self._begin, _wanted(question))
+            await answer.prepare(question.request)
+            await written(question.request, answer, b"retry: %d\n\n" % RECONNECT_MS)
+            async for piece in self._pieces(seq, question.sees_jobs):
+                await written(question.request, answer, piece)
+        return answer
+
+    @contextmanager
+    def _one_more(self) -> Iterator[None]:
+        if self._streams >= MOST_STREAMS:
+            raise ApiError("too_many", f"{MOST_STREAMS} streams are open, and no more can be")
+        self._streams += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
+
+    def _begin(self, wanted: int | None) -> int:
+        """The number after which events are told; one of another history is none."""
+        last = self._agent.history.last_seq()
+        return last if wanted is None else min(wanted, last)
+
+    async def _pieces(self, seq: int, sees_jobs: bool) -> AsyncIterator[bytes]:
+        while not self._is_closed:
+            more = self._more
+            seq, piece = await in_thread(self._executor, self._read, seq, sees_jobs)
+            if piece:
+                yield piece
+            elif not await _set_within(more, PING_SECONDS):
+                yield b": ping\n\n"
+
+    def _read(self, seq: int, sees_jobs: bool) -> tuple[int, bytes]:
+        """The next events, as they are sent, and the number of the last."""
+        found = self._agent.history.events_after(seq, _AT_ONCE)
+        ports = Ports(self._agent, time.monotonic_ns())
+        told = [
+            b"event: %b\nid: %d\ndata: %b\n\n" % (kind.encode(), number, encoded(item))
+            for number, event in found
+            for kind, item in _items(event, ports, sees_jobs)
+        ]
+        return (found[-1][0] if found else seq), b"".join(told)
+
+
+def _wanted(question: Question) -> int | None:
+    """The header comes first: a browser sends it beside the query it began with."""
+    written = question.request.headers.get("Last-Event-ID")
+    if not written:
+        number: int | None = question.values["last_event_id"]
+        return number
+    try:
+        return int(_LAST_EVENT_ID.parse(written, 0))
+    except ValueError:
+        raise bad("Last-Event-ID", _LAST_EVENT_ID.right) from None
+
+
+def _items(event: Event, ports: Ports, sees_jobs: bool) -> Iterator[tuple[str, object]]:
+    """None for a port that has been forgotten since: nothing is known of it now."""
+    if isinstance(event, Outage):
+        item: FlapItem = flap_item(event)
+        yield "flap", item if sees_jobs else without_jobs(item)
+    elif isinstance(event, PortChange) and (port := ports.of_key(event.key)) is not None:
+        yield "port", changed_port(port, event)
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except asyncio.TimeoutError:
+        return False
+    return True
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(function)

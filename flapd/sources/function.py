@@ -1,0 +1,101 @@
+"""Function: what an RDMA device is known by, and what kind of function of a card it is.
+
+None of it changes while the device exists, and none of it asks the firmware, except for
+the vital product data (drivers/pci/vpd.c), which is to be read once.
+"""
+
+import os
+import re
+from contextlib import suppress
+from errno import ENOENT
+from pathlib import Path
+
+import msgspec
+
+from flapd.core.fabric.catalogue import driver_of
+from flapd.sources.files import LONGEST_BYTES, read_text
+
+_GUID = re.compile(r"[0-9a-f]{4}(:[0-9a-f]{4}){3}")
+_NO_GUID = "0000:0000:0000:0000"
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_MANAGES_NVLINK = (b"SW_MNG", b"Umbriel")
+"""In the vital product data of functions that manage the NVLink switches of HGX B200 and B300:
+they look like HCAs, and each query of their port fails and costs a line in the kernel's log."""
+_SOFTWARE_IWARP = "Software iWARP stack"
+"""The description that siw gives its devices (drivers/infiniband/sw/siw/siw_main.c)."""
+
+
+class Function(msgspec.Struct, frozen=True):
+    """One RDMA device. By the first three it is told from another that had its name before."""
+
+    inode: int
+    guid: str | None
+    pci: str | None
+    driver: str | None
+    is_virtual: bool
+    parent: str | None
+    """Netdev that a software device sits upon."""
+
+
+def function_of(directory: Path, known: Function | None) -> Function:
+    """Of the device with this directory below class/infiniband; `known` where it is that one.
+
+    OSError where it is going.
+    """
+    told_by = directory.stat().st_ino, _guid(directory), pci_of(directory)
+    if known is not None and (known.inode, known.guid, known.pci) == told_by:
+        return known
+    parent = read_text(directory / "parent")
+    return Function(
+        *told_by,
+        driver=_link_name(directory / "device/driver") or _software_driver(directory, parent),
+        is_virtual=_link_name(directory / "device/physfn") is not None,
+        parent=parent,
+    )
+
+
+def pci_of(directory: Path) -> str | None:
+    """Address of the PCI function behind a device or a netdev."""
+    name = _link_name(directory / "device")
+    return name if name is not None and _PCI.fullmatch(name) else None
+
+
+def manages_nvlink(directory: Path, driver: str | None, link_layer: str) -> bool:
+    """Whether it is no port of the fabric; what cannot be read is taken for one."""
+    if driver_of(driver).name != "mlx5" or link_layer != "InfiniBand":
+        return False
+    product_data = _read_bytes(directory / "device/vpd")
+    return any(mark in product_data for mark in _MANAGES_NVLINK)
+
+
+def _guid(directory: Path) -> str | None:
+    """None where the device has none."""
+    guid = read_text(directory / "node_guid")
+    if guid is None:
+        raise FileNotFoundError(ENOENT, "there is no node_guid: it is going", directory.name)
+    return guid if guid != _NO_GUID and _GUID.fullmatch(guid) else None
+
+
+def _link_name(link: Path) -> str | None:
+    """Last component of what a link leads to; None where there is no link."""
+    try:
+        return link.readlink().name
+    except OSError:
+        return None
+
+
+def _software_driver(directory: Path, parent: str | None) -> str | None:
+    """A software device is bound to no driver; only rxe names what it sits upon."""
+    if parent is not None:
+        return "rdma_rxe"
+    return "siw" if read_text(directory / "node_desc") == _SOFTWARE_IWARP else None
+
+
+def _read_bytes(file: Path) -> bytes:
+    with suppress(OSError):
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            return os.pread(fd, LONGEST_BYTES, 0)
+        finally:
+            os.close(fd)
+    return b""

@@ -1,0 +1,71 @@
+"""`python -m tests.bench`: what flapd takes and how fast it is, beside its budgets."""
+
+import argparse
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.cost import whole_agent
+from tests.bench.edge import edge_to_record
+from tests.bench.figure import FULL, TINY, Bench, Figure
+from tests.bench.lateness import lateness
+from tests.bench.reading import reading
+from tests.bench.replaying import replay
+from tests.bench.serving import metrics, page_of_history
+from tests.bench.starting import starting
+
+BENCHES: dict[str, Bench] = {
+    "reading": reading,
+    "agent": whole_agent,
+    "lateness": lateness,
+    "edge": edge_to_record,
+    "metrics": metrics,
+    "history": page_of_history,
+    "replay": replay,
+    "start": starting,
+}
+
+_NARROWEST = 150
+"""A table that goes into a file has no terminal to fit."""
+_VERDICTS = {True: "[green]holds[/]", False: "[red]broken[/]", None: "[yellow]not measured[/]"}
+
+
+def main() -> int:
+    """1 where a budget is broken and that was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHES)}")
+    parser.add_argument("--strict", action="store_true", help="exit 1 if a budget is broken")
+    parser.add_argument("--tiny", action="store_true", help="shows that it works; no figures")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - BENCHES.keys()
+    if unknown:
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    figures: list[Figure] = []
+    for name in arguments.names or BENCHES:
+        Console(stderr=True).print(f"measuring {name} ...", highlight=False)
+        figures += BENCHES[name](TINY if arguments.tiny else FULL)
+    console = Console()
+    console.width = max(console.width, _NARROWEST)
+    console.print(table_of(figures))
+    is_broken = any(figure.holds is False for figure in figures)
+    return int(arguments.strict and is_broken)
+
+
+def table_of(figures: list[Figure]) -> Table:
+    table = Table("what", "budget", "figure", "floor", "", "note", box=None)
+    for figure in figures:
+        bound = "≥" if figure.at_least else "≤"
+        value = "-" if figure.value is None else f"{_written(figure.value)} {figure.unit}"
+        budget = f"{bound} {_written(figure.budget)} {figure.unit}"
+        verdict = _VERDICTS[figure.holds]
+        table.add_row(figure.what, budget, value, figure.floor, verdict, figure.note)
+    return table
+
+
+def _written(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Reading: one counter on a kept descriptor, beside the same in C."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from flapd.sources.discovery import devices_of, ports_of_device
+from flapd.sources.plan import Plan, plan_of
+from flapd.sources.port_reader import PortReader
+from flapd.sources.settings import PortsSettings
+from tests.bench.agent import node_of
+from tests.bench.figure import Figure, Scale
+from tests.bench.machine import memory_directory, reads
+from tests.system.harness import SimulatedNode, simulated_fabric
+from tests.trees import lay_out
+
+_PORT = "class/infiniband/mlx5_0/ports/1"
+_ONE_PORT = {
+    "class/infiniband/mlx5_0/node_guid": "b83f:d203:0012:3450",
+    f"{_PORT}/link_layer": "InfiniBand",
+    f"{_PORT}/state": "4: ACTIVE",
+    f"{_PORT}/phys_state": "5: LinkUp",
+}
+_SOURCE = Path(__file__).with_name("pread_loop.c")
+_REAL_COUNTERS = Path("/sys/class/net/lo/statistics")
+_TIMES = 5
+
+
+def reading(scale: Scale) -> list[Figure]:
+    """On files of a RAM disk, where the kernel has least to do, and on counters of a real sysfs."""
+    with memory_directory() as directory:
+        node = SimulatedNode(directory)
+        with simulated_fabric(node, node_of(1), 0.0, "--plain"):
+            shutil.copytree(node.sysfs, directory / "still", symlinks=True)
+        lay_out(directory / "real", _ONE_PORT)
+        (directory / "real" / _PORT / "hw_counters").symlink_to(_REAL_COUNTERS)
+        return [
+            _beside_c("plain files", directory / "still", scale.sweeps),
+            _beside_c("sysfs", directory / "real", scale.sweeps),
+        ]
+
+
+def _beside_c(where: str, sysfs: Path, sweeps: int) -> Figure:
+    ours_ns, plan = read_ns(sysfs, sweeps)
+    floor_ns = _c_ns(plan, sysfs.parent / "pread_loop", sweeps)
+    return Figure(
+        what=f"reading a counter, beside C, on {where}",
+        unit="x",
+        value=None if floor_ns is None else ours_ns / floor_ns,
+        budget=2,
+        floor="" if floor_ns is None else f"C {floor_ns:.0f} ns",
+        note=f"{ours_ns:.0f} ns of CPU a read" if floor_ns is not None else "there is no cc here",
+    )
+
+
+def read_ns(sysfs: Path, sweeps: int) -> tuple[float, Plan]:
+    """Nanoseconds of CPU a read of the first port, on the tier with most counters, and its plan."""
+    (port,) = ports_of_device(sysfs, devices_of(sysfs)[0], PortsSettings())
+    plan = plan_of(sysfs, port)
+    reader = PortReader(port, plan)
+    reader.sweep("slow")
+    found = []
+    for _ in range(_TIMES):
+        read, began_ns = reads(os.getpid()), time.thread_time_ns()
+        for _ in range(sweeps // _TIMES):
+            reader.sweep("slow")
+        took_ns = time.thread_time_ns() - began_ns
+        found.append(took_ns / (reads(os.getpid()) - read))
+    reader.close()
+    return min(found), plan
+
+
+def _c_ns(plan: Plan, program: Path, sweeps: int) -> float | None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None
+    subprocess.run([compiler, "-O2", "-o", program, _SOURCE], check=True)
+    files = [str(plan.paths[name]) for name in plan.tiers["slow"]]
+    command = [str(program), str(sweeps // _TIMES), *files]
+    return min(float(subprocess.check_output(command)) for _ in range(_TIMES))

@@ -1,0 +1,109 @@
+"""The agent's side of the sampler, with the real child on a small tree of plain files."""
+
+import queue
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from flapd.model.duration import parse_duration
+from flapd.model.observation import Observation, Sample
+from flapd.sources.sampler_link import Orders
+from flapd.sources.sampler_process import SamplerProcess
+from flapd.sources.settings import PortsSettings, SamplingSettings
+from tests.trees import lay_out
+
+pytestmark = pytest.mark.system
+
+PATIENCE_SECONDS = 20.0
+KEY = "0002:c903:0000:0001/1"
+
+
+class Agent:
+    """Takes what its sampler tells."""
+
+    def __init__(self, root: Path, known_up: frozenset[str] = frozenset()) -> None:
+        self._told: queue.Queue[Observation] = queue.Queue()
+        ring = root / "ring"
+        ring.mkdir(exist_ok=True)
+        sampling = SamplingSettings(interval=parse_duration("20ms"))
+        orders = Orders(str(root / "sys"), str(ring), "boot1", sampling, PortsSettings())
+        self.process = SamplerProcess(orders, self._put, lambda: known_up)
+        self.process.start()
+
+    def _put(self, observations: list[Observation]) -> None:
+        for observation in observations:
+            self._told.put(observation)
+
+    def next_sample(self, is_wanted: Callable[[Sample], bool]) -> Sample:
+        while True:
+            told = self._told.get(timeout=PATIENCE_SECONDS)
+            if isinstance(told, Sample) and is_wanted(told):
+                return told
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    lay_out(
+        tmp_path / "sys/class/infiniband/mlx5_0",
+        {
+            "node_guid": "0002:c903:0000:0001\n",
+            "ports/1/link_layer": "InfiniBand\n",
+            "ports/1/state": "1: DOWN\n",
+            "ports/1/phys_state": "2: Polling\n",
+            "ports/1/rate": "400 Gb/sec (4X NDR)\n",
+            "ports/1/counters/link_downed": "3\n",
+        },
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def start(root: Path) -> Iterator[Callable[..., Agent]]:
+    agents: list[Agent] = []
+
+    def begin(*known_up: str) -> Agent:
+        agents.append(Agent(root, frozenset(known_up)))
+        return agents[-1]
+
+    yield begin
+    for agent in agents:
+        agent.process.stop()
+
+
+def test_a_port_that_was_up_before_is_read_in_full_although_it_is_down(
+    start: Callable[..., Agent],
+) -> None:
+    sample = start(KEY).next_sample(lambda sample: "rate_mbps" in sample.values)
+
+    assert sample.key == KEY
+
+
+def test_a_port_that_never_was_up_is_read_in_full_once_it_comes_up(
+    start: Callable[..., Agent], root: Path
+) -> None:
+    agent = start()
+    first = agent.next_sample(lambda sample: sample.first)
+    assert first.values == {"counters/link_downed": 3, "state": 1, "phys_state": 2}
+    (root / "sys/class/infiniband/mlx5_0/ports/1/state").write_text("4: ACTIVE\n")
+
+    sample = agent.next_sample(lambda sample: "rate_mbps" in sample.values)
+
+    assert sample.values["state"] == 4
+
+
+def test_how_reading_goes_is_added_up(start: Callable[..., Agent]) -> None:
+    health = start(KEY).process.health
+    deadline = time.monotonic() + PATIENCE_SECONDS
+
+    def fast_sweeps() -> int:
+        histogram = health.reads.read_seconds.get(("mlx5_0", "fast"))
+        return sum(histogram.counts) if histogram is not None else 0
+
+    while fast_sweeps() < 60:  # more than it tells of at once
+        assert time.monotonic() < deadline, "nothing is told of reading"
+        time.sleep(0.05)
+    assert health.reads.slowed.keys() == {"mlx5_0"}
+    assert 0 < sum(health.reads.lateness.counts) <= fast_sweeps()
+    assert health.restarts == 0
