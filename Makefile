@@ -3,11 +3,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-pythons bench install-node check format system-packages requirements clean
+.PHONY: help demo test test-all test-pythons bench install-node check format system-packages requirements clean
 
 help:
 	@echo "make demo             the agent on a simulated node: flaps as they happen, and where to look"
 	@echo "make test             set up, check style and types, run the tests"
+	@echo "make test-all         the long ones as well: twenty seeds of random flaps (15 minutes)"
 	@echo "make test-pythons     most tests with Python 3.10 and 3.13"
 	@echo "make bench            what flapd takes and how fast it is, beside its budgets (10 minutes)"
 	@echo "make install-node     install it on this node, as a service of systemd (needs root)"
@@ -27,6 +28,9 @@ demo: .venv/ready
 
 test: check
 	@$(BIN)/python -m pytest -q
+
+test-all: check
+	@$(BIN)/python -m pytest -q -m ""
 
 test-pythons:
 	@scripts/test-pythons

@@ -21,6 +21,8 @@ from flapd.serve.sockets import tcp_socket, unix_socket
 
 MOST_TCP_CONNECTIONS = 256
 MOST_LOCAL_CONNECTIONS = 256
+WAITING_CONNECTIONS = 2048
+"""Until they are accepted, or refused: what the kernel drops instead is never told."""
 RENEWAL_SECONDS = 5.0
 """How often the files of TLS are looked at."""
 
@@ -136,6 +138,7 @@ class _NetworkListener:
         self._server = await asyncio.get_running_loop().create_server(
             self._reception,
             sock=self._bound.dup(),
+            backlog=WAITING_CONNECTIONS,
             ssl=context,
             ssl_handshake_timeout=None if context is None else HANDSHAKE_SECONDS,
         )
