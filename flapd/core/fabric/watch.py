@@ -27,10 +27,18 @@ from flapd.core.fabric.reading import LinkReading
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import PortView, Repair, WitnessStatus
 from flapd.model.event import Change, Event, Layer, Outage, PortChange
-from flapd.model.observation import READ_CARRIER, READ_RATE, READ_STATE, READ_WITNESS, Sample
+from flapd.model.observation import (
+    READ_CARRIER,
+    READ_FIRST,
+    READ_RATE,
+    READ_STATE,
+    READ_WITNESS,
+    Sample,
+)
 from flapd.model.port import Port
 
 _IFF_UP = 1
+_OF_THE_LINK = frozenset({STATE, PHYSICAL_STATE, CARRIER, CARRIER_DOWNS, CARRIER_UPS, FLAGS})
 _GONE = "ENODEV"
 """What a descriptor gives whose device was unregistered, also if it is back by now."""
 
@@ -123,7 +131,10 @@ class PortWatch:
         if reads & (READ_WITNESS | READ_STATE):
             self._fresh = True
             self.last_read_ns = sample.after_ns
-        if not sample.values and not sample.errors and self._is_quiet(sample):
+        is_quiet = self._is_quiet(sample)
+        if sample.values or sample.errors:
+            self._merge(sample)
+        if is_quiet:
             tells_state = reads & (READ_WITNESS if self._told_by_carrier else READ_STATE)
             self.ledger.stamp(
                 sample.before_ns,
@@ -131,7 +142,6 @@ class PortWatch:
                 up=True if tells_state else None,
             )
             return []
-        self._merge(sample)
         outages = self.ledger.observe(self._link_reading(sample))
         return [*outages, *self._changes(sample.after_ns)]
 
@@ -234,13 +244,18 @@ class PortWatch:
         return told
 
     def _is_quiet(self, sample: Sample) -> bool:
-        record = self.record
-        witness = record.port.witness
+        """Nothing that tells of the link moved, and nothing waits for time to pass.
+
+        For most samples this holds, and then the ledger need not be asked.
+        """
+        witness = self.record.port.witness
         return (
             self.ledger.quiet
-            and not sample.first
-            and not sample.reads & READ_RATE
-            and (witness is None or record.values.get(witness) == record.book.witness.value)
+            and not sample.errors
+            and not sample.reads & (READ_FIRST | READ_RATE)
+            and _OF_THE_LINK.isdisjoint(sample.values)
+            and witness not in sample.values
+            and (witness is None or self.record.book.witness.value is not None)
         )
 
     def _merge(self, sample: Sample) -> None:
