@@ -1,6 +1,7 @@
 """The agent of one node: wires sources, engine, store and serving together."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import os
 import signal
@@ -45,7 +46,8 @@ STARTS_WITHIN_SECONDS = 2 * WAIT_SECONDS + 20
 """It waits for two locks, one after the other."""
 _LAST_COMMIT_SECONDS = 2.0
 _KEEPER_ENDS_WITHIN_SECONDS = 0.5
-_LOOK_EVERY_SECONDS = 0.2
+_CATCH_UP_SECONDS = 1.0
+_LOOK_EVERY_SECONDS = 1.0
 
 _log = structlog.get_logger("flapd.node")
 
@@ -95,7 +97,9 @@ class Node:
             call=self._pump.call,
         )
         self._unseen_by_history = remembered_samples(Path(paths.ring), boot, self._known)
-        self._sampler = SamplerProcess(self._orders(), self._pump.put, self._known_up)
+        self._sampler = SamplerProcess(
+            self._orders(), self._pump.put, self._known_up, self._take_from_ring
+        )
 
     def _engine_from(self, checkpoint: Mapping[str, bytes]) -> Engine:
         """A checkpoint that cannot be used is told and left: counting begins anew."""
@@ -125,6 +129,20 @@ class Node:
             self._events_told = committed
             for tell in self._subscribers:
                 tell()
+
+    def _take_from_ring(self) -> None:
+        """What a sampler that ended had read and not told; an engine that hangs is not waited for.
+
+        Everything it did tell is taken by then.
+        """
+        ring = Path(self._config.paths.ring)
+        with contextlib.suppress(concurrent.futures.TimeoutError):
+            known = self._pump.call(self._known_by_key).result(_CATCH_UP_SECONDS)
+            self._pump.put([*remembered_samples(ring, self._boot, known.get)])
+
+    def _known_by_key(self) -> dict[str, Known]:
+        keys = (view.port.key for view in self._pump.snapshot.ports)
+        return {key: known for key in keys if (known := self._known(key)) is not None}
 
     def _known_up(self) -> frozenset[str]:
         return frozenset(view.port.key for view in self._pump.snapshot.ports if view.ever_up)

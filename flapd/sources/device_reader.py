@@ -9,8 +9,9 @@ done once for all devices finds its code in the caches: that halves what it cost
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -22,7 +23,7 @@ from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
 from flapd.sources.claims import Claims
 from flapd.sources.discovery import Discovery
-from flapd.sources.pace import SLOWABLE, Pace
+from flapd.sources.pace import SLOWABLE, Pace, Swept
 from flapd.sources.plan import Plan, commands_per_second, plan_of, remembered
 from flapd.sources.port_reader import PortReader
 from flapd.sources.read_meter import ReadMeter
@@ -32,6 +33,14 @@ from flapd.store.ring import RingWriter, ring_path
 TIERS: tuple[Tier, ...] = ("fast", "slow", "rare")
 DESCRIBE_EVERY_NS = SECOND_NS
 RARE_PLACES = 16
+FIRST_NS = -1
+
+Task: TypeAlias = Tier | Literal["describe"]
+
+
+class Tell(Protocol):
+    def __call__(self, message: Observation, *, urgent: bool = True) -> bool:
+        """Hands an observation on without ever waiting; False where it could not be taken."""
 
 
 class Surroundings(msgspec.Struct):
@@ -44,8 +53,7 @@ class Surroundings(msgspec.Struct):
     intervals_ns: Mapping[Tier, int]
     keep_ns: int
     claims: Claims
-    tell: Callable[[Observation], bool]
-    """Hands an observation on without ever waiting; False where it could not be taken."""
+    tell: Tell
     meter: ReadMeter
     was_up: set[str]
     """Ports that were up at some time; the others are only listed."""
@@ -86,11 +94,11 @@ class DeviceReader:
         self._discovery = Discovery(surroundings.sysfs, surroundings.ports)
         self._ports: dict[Port, WatchedPort] = {}
         self._pace = Pace()
+        self._swept: list[Swept] = []
         self._failures: Counter[str] = Counter()
         self._place_ns = crc32(device.encode()) % RARE_PLACES * surroundings.intervals_ns["slow"]
         """Behind the grid of rare sweeps: not all devices are asked for everything at once."""
-        self._describe_at_ns = 0
-        self._due_ns: dict[Tier, int] = dict.fromkeys(TIERS, 0)
+        self._due_ns: dict[Task, int] = {**dict.fromkeys(TIERS, 0), "describe": FIRST_NS}
         self._stopping = False
 
     def stop(self) -> None:
@@ -103,7 +111,7 @@ class DeviceReader:
 
     @property
     def next_turn_ns(self) -> int:
-        return min(self._describe_at_ns, *self._due_ns.values())
+        return min(self._due_ns.values())
 
     @property
     def factor(self) -> int:
@@ -116,17 +124,14 @@ class DeviceReader:
         return max(self._pace.factor, self.budget_factors.get(tier, 1))
 
     def turn(self) -> None:
-        """Does what is most urgent of what is due."""
-        now_ns = time.monotonic_ns()
-        if self._describe_at_ns:
-            for tier in TIERS:
-                if self._due_ns[tier] <= now_ns:
-                    self._read(tier)
-                    return
-        if self._describe_at_ns <= now_ns:
+        """Does one thing: what has been due for longest, and of things due together the first."""
+        task = min(self._due_ns, key=self._due_ns.__getitem__)
+        if task == "describe":
             self._describe()
-            self.commands_per_second = self._commands_per_second()
-            self._describe_at_ns = _next_on_grid(DESCRIBE_EVERY_NS)
+            self._account()
+            self._due_ns[task] = _next_on_grid(DESCRIBE_EVERY_NS)
+        else:
+            self._read(task)
 
     def _read(self, tier: Tier) -> None:
         interval_ns, due_ns = self._interval_ns(tier), self._due_ns[tier]
@@ -134,12 +139,20 @@ class DeviceReader:
         self._sweep(tier)
         ended_ns = time.monotonic_ns()
         late_ns = began_ns - due_ns if due_ns and tier == "fast" else None
-        self._around.meter.swept(self.device, tier, ended_ns - began_ns, late_ns, self._failures)
-        self._failures.clear()
-        if tier in SLOWABLE:
-            self._pace.swept(tier, ended_ns - began_ns, interval_ns, ended_ns)
+        self._swept.append(Swept(tier, interval_ns, ended_ns, ended_ns - began_ns, late_ns))
         place_ns = self._place_ns if tier == "rare" else 0
         self._due_ns[tier] = _next_on_grid(interval_ns, place_ns)
+
+    def _account(self) -> None:
+        """Not after each sweep: what is done together for many costs half as much."""
+        self._around.meter.note(self.device, self._swept, self._failures)
+        for swept in self._swept:
+            at_present_pace = swept.interval_ns == self._interval_ns(swept.tier)
+            if swept.tier in SLOWABLE and at_present_pace:
+                self._pace.take(swept)
+        self._swept = []
+        self._failures.clear()
+        self.commands_per_second = self._commands_per_second()
 
     def _interval_ns(self, tier: Tier) -> int:
         return self._around.intervals_ns[tier] * self._factor(tier)
@@ -170,7 +183,7 @@ class DeviceReader:
         for port in ports:
             if port not in self._ports and self._around.tell(PortSeen(port, time.monotonic_ns())):
                 self._ports[port] = self._watched(port)
-                self._due_ns = dict.fromkeys(TIERS, 0)  # all there is to know of it, at once
+                self._due_ns |= dict.fromkeys(TIERS, 0)  # all there is to know of it, at once
         self._around.claims.release(self.device, but=frozenset(port.key for port in ports))
 
     def _watched(self, port: Port) -> WatchedPort:
@@ -220,7 +233,7 @@ class DeviceReader:
                 watched.rings[tier].append(
                     sweep.before_ns, sweep.after_ns, sweep.reads, reader.values
                 )
-            if self._around.tell(reader.sample(sweep)):
+            if self._around.tell(reader.sample(sweep), urgent=reader.has_link_news):
                 reader.sent()
             if reader.was_up:
                 self._around.was_up.add(port.key)

@@ -10,22 +10,29 @@ for as long as all of them are quick, and what isolates them is this:
   takes long. That lane is left to the hanging reader alone, and every other gets a lane
   of its own at once: one hang costs the others a fraction of a second, once, and
   several devices that hang together cost no more.
-- A reader whose turn ended, but was slow, gets a lane of its own too.
-- After a minute of quick turns a lane hands its reader back to the common one and ends.
+- A reader whose turns end, but are slow again and again, gets a lane of its own too.
+- A lane hands its reader back to the common one and ends: a minute after its last slow
+  turn, and soon where it was only freed from another that hung.
 """
 
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
 
-HANGS_AFTER_NS = 200 * MILLISECOND_NS
+HANGS_AFTER_NS = 150 * MILLISECOND_NS
 SLOW_NS = 20 * MILLISECOND_NS
-"""A turn that takes longer makes the others on its lane late."""
-QUICK_NS = 60 * SECOND_NS
+"""A turn that takes longer makes the others on its lane late;"""
+SLOW_TURNS = 3
+"""so many of them"""
+SLOW_WITHIN_NS = 10 * SECOND_NS
+"""within this are no accident of a busy machine."""
+SLOW_ALONE_NS = 60 * SECOND_NS
+FREED_ALONE_NS = 5 * SECOND_NS
 
 
 class Reader(Protocol):
@@ -52,8 +59,9 @@ class Lane:
         self.readers = readers
         self.turn_of: Reader | None = None
         self.turn_since_ns = 0
-        self.slow_at_ns = time.monotonic_ns()
-        """When a turn was slow last, or when the lane began."""
+        self.alone_until_ns = time.monotonic_ns() + FREED_ALONE_NS
+        self.slow_turns: dict[Reader, deque[int]] = {}
+        """When the last slow ones of each reader ended."""
 
 
 class Lanes:
@@ -64,12 +72,12 @@ class Lanes:
         after_round: Callable[[], None],
         *,
         slow_ns: int = SLOW_NS,
-        quick_ns: int = QUICK_NS,
+        slow_alone_ns: int = SLOW_ALONE_NS,
     ) -> None:
         """`after_round` is called in a lane's thread whenever it has given turns."""
         self._after_round = after_round
         self._slow_ns = slow_ns
-        self._quick_ns = quick_ns
+        self._slow_alone_ns = slow_alone_ns
         self._lock = threading.Lock()
         self._common = Lane(self._lock, [])
         self._own: list[Lane] = []
@@ -88,6 +96,7 @@ class Lanes:
             if lane is None:
                 return  # it failed, and is closed already
             lane.readers.remove(reader)
+            lane.slow_turns.pop(reader, None)
             lane.changed.notify()
             has_turn = lane.turn_of is reader
         if not has_turn:
@@ -102,6 +111,7 @@ class Lanes:
                 return
             others = [reader for reader in lane.readers if reader is not hanging]
             lane.readers = [reader for reader in lane.readers if reader is hanging]
+            lane.slow_turns = {}
             self._own.append(lane)
             self._common = Lane(self._lock, [])
             freed = [self._common, *(self._own_lane(reader) for reader in others)]
@@ -151,12 +161,10 @@ class Lanes:
         own: Lane | None = None
         with self._lock:
             lane.turn_of = None
-            if slow:
-                lane.slow_at_ns = time.monotonic_ns()
             if reader.failed_ns is not None and reader in lane.readers:
                 lane.readers.remove(reader)
             is_over = reader not in lane.readers
-            if slow and not is_over and lane is self._common and len(lane.readers) > 1:
+            if slow and not is_over and self._is_slow_again(lane, reader):
                 lane.readers.remove(reader)
                 own = self._own_lane(reader)
         if is_over:
@@ -164,11 +172,20 @@ class Lanes:
         if own is not None:
             self._start(own)
 
+    def _is_slow_again(self, lane: Lane, reader: Reader) -> bool:
+        """Whether the reader, whose turn was slow, must not share this lane any more."""
+        now_ns = time.monotonic_ns()
+        lane.alone_until_ns = now_ns + self._slow_alone_ns
+        turns = lane.slow_turns.setdefault(reader, deque(maxlen=SLOW_TURNS))
+        turns.append(now_ns)
+        is_slow = len(turns) == SLOW_TURNS and now_ns - turns[0] < SLOW_WITHIN_NS
+        return is_slow and len(lane.readers) > 1
+
     def _wait(self, lane: Lane) -> bool:
         """Until somebody's turn is due; False where the lane is of no use any more."""
         with self._lock:
             if lane is not self._common:
-                if time.monotonic_ns() - lane.slow_at_ns > self._quick_ns:
+                if time.monotonic_ns() > lane.alone_until_ns:
                     self._common.readers += lane.readers
                     self._common.changed.notify()
                     lane.readers = []

@@ -23,6 +23,18 @@ CALM_NS = 60 * SECOND_NS
 """So long must sweeps have taken less than the calm share before the interval is halved again."""
 
 
+class Swept(msgspec.Struct, frozen=True):
+    """One sweep over all ports of a device."""
+
+    tier: Tier
+    interval_ns: int
+    """Then, from one such sweep to the next."""
+    ended_ns: int
+    took_ns: int
+    late_ns: int | None = None
+    """How long after it was due it began; None where that does not matter."""
+
+
 class Sweeps(msgspec.Struct):
     """The last sweeps of one tier."""
 
@@ -39,15 +51,16 @@ class Pace:
         self._sweeps: dict[str, Sweeps] = {}
         self._calm_since_ns: int | None = None
 
-    def swept(self, tier: str, took_ns: int, interval_ns: int, now_ns: int) -> None:
+    def take(self, swept: Swept) -> None:
         """One sweep that hung is one interval and no more: what hangs is not slow, and is told."""
-        sweeps = self._sweeps.setdefault(tier, Sweeps())
+        now_ns = swept.ended_ns
+        sweeps = self._sweeps.setdefault(swept.tier, Sweeps())
         sweeps.count += 1
-        sweeps.share += min(took_ns / interval_ns, 1.0)
+        sweeps.share += min(swept.took_ns / swept.interval_ns, 1.0)
         if sweeps.count < SWEEPS_LOOKED_AT:
             return
         share = sweeps.share / sweeps.count
-        self._sweeps[tier] = Sweeps()
+        self._sweeps[swept.tier] = Sweeps()
         if share > LARGEST_SHARE:
             self._change(min(2 * self.factor, SLOWEST), now_ns)
         elif share > CALM_SHARE or self._calm_since_ns is None:

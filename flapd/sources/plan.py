@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from sys import intern
 
 import msgspec
 
@@ -74,7 +75,7 @@ def _port_paths(directory: Path) -> dict[str, Path]:
     paths = {name: directory / name for name in (*STATE_FILES, RATE_FILE)}
     for group in ("hw_counters", "counters"):
         for file in list_names(directory / group)[:_MOST_FILES_A_DIRECTORY]:
-            name = f"{group}/{file}"
+            name = intern(f"{group}/{file}")  # one in memory for all ports, and so in the cache
             if name not in NOT_A_COUNTER:
                 paths[name] = directory / name
     return paths

@@ -25,6 +25,7 @@ from flapd.core.fabric.parse import UnreadableError
 from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
+    READ_RATE,
     READ_STATE,
     READ_WITNESS,
     Sample,
@@ -79,12 +80,14 @@ class PortReader:
         self.was_up = known_up
         self.failures: Counter[str] = Counter()
         """Reads that failed so far, by reason."""
+        self.has_link_news = True
+        """Something that was not told yet is of the link, or is an error."""
         self._plan = plan
         self._told_by_carrier = port.witness == CARRIER_DOWNS
-        of_link = {*STATE_FILES, *plan.link_counts, CARRIER}
+        self._of_link = {*STATE_FILES, *plan.link_counts, CARRIER, FLAGS, RATE_FILE}
         self._files = {
             name: PortFile(
-                name, path, LONGEST_LINK_PAUSE_NS if name in of_link else LONGEST_PAUSE_NS
+                name, path, LONGEST_LINK_PAUSE_NS if name in self._of_link else LONGEST_PAUSE_NS
             )
             for name, path in plan.paths.items()
         }
@@ -141,7 +144,7 @@ class PortReader:
             reads |= READ_FIRST | self._read_carrier()
         came_up = was_active is False and self._was_active
         if came_up or _counted(ups_before, self._ups_raw()):
-            self._read(self._rate)
+            reads |= self._read_rate()
         if not self.was_up:
             self.was_up = bool(self._was_active or self.values.get(CARRIER))
         return Sweep(before_ns, self._now_ns(), reads)
@@ -167,7 +170,7 @@ class PortReader:
         """The last sample has arrived: from now on only what differs from it is told."""
         self._unsent_values, self._unsent_errors = {}, {}
         self._unsent_reads, self._unsent_since_ns = 0, None
-        self._is_first = False
+        self._is_first = self.has_link_news = False
 
     def close(self) -> None:
         for file in self._files.values():
@@ -204,7 +207,7 @@ class PortReader:
         reads = self._read_state() if self.state_tier == "rare" else 0
         self._read(self._physical_state)
         self._read(self._tiers["rare"])
-        return reads | self._read_carrier()
+        return reads | self._rate_was_read() | self._read_carrier()
 
     def _list(self, tier: Tier) -> int:
         """Reads nothing but whether it comes up."""
@@ -276,6 +279,8 @@ class PortReader:
             self._failed(file, str(error), "not understood")
             return
         file.gave(raw)
+        if file.name in self._of_link:
+            self.has_link_news = True
         self.values.update(values)
         self._unsent_values.update(values)
         for value_name in values:
@@ -284,6 +289,7 @@ class PortReader:
     def _failed(self, file: PortFile, error: str, reason: str) -> None:
         self.failures[reason] += 1
         is_news = file.error != error
+        self.has_link_news |= is_news
         file.failed(error, self._began_ns)
         for value_name in file.value_names if is_news else ():
             self.values.pop(value_name, None)
@@ -305,6 +311,13 @@ class PortReader:
             self._closely_until_ns = self._began_ns + STATE_CLOSELY_NS
         self._was_active = is_active
         return READ_STATE
+
+    def _read_rate(self) -> int:
+        self._read(self._rate)
+        return self._rate_was_read()
+
+    def _rate_was_read(self) -> int:
+        return READ_RATE if any(file.error is None for file in self._rate) else 0
 
     def _wants_state(self) -> bool:
         """Where the carrier counts tell everything, the state is no more than a label."""

@@ -1,9 +1,10 @@
 """ReadMeter: counts in the sampler how reading goes, until that is told; used from all threads."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from flapd.model.times import SECOND_NS
+from flapd.sources.pace import Swept
 from flapd.sources.read_health import ReadHealth
 
 
@@ -14,20 +15,14 @@ class ReadMeter:
         self._lock = threading.Lock()
         self._since_told = ReadHealth()
 
-    def swept(
-        self,
-        device: str,
-        tier: str,
-        took_ns: int,
-        late_ns: int | None,
-        failures: Mapping[str, int],
-    ) -> None:
-        """One sweep, how late it began where that matters, and the reads in it that failed."""
+    def note(self, device: str, sweeps: Iterable[Swept], failures: Mapping[str, int]) -> None:
+        """Sweeps of a device, and the reads in them that failed, by reason."""
         with self._lock:
             since_told = self._since_told
-            since_told.observe(device, tier, took_ns / SECOND_NS)
-            if late_ns is not None:
-                since_told.lateness.observe(late_ns / SECOND_NS)
+            for swept in sweeps:
+                since_told.observe(device, swept.tier, swept.took_ns / SECOND_NS)
+                if swept.late_ns is not None:
+                    since_told.lateness.observe(swept.late_ns / SECOND_NS)
             for reason, times in failures.items():
                 since_told.failed(device, reason, times)
 

@@ -35,8 +35,8 @@ from flapd.sources.sampler_link import Orders, Outbox, Told, WatchClosely, recei
 SCOUT_EVERY_SECONDS = 0.5
 GONE_AFTER_NS = SECOND_NS
 """A port that is found under another name meanwhile was not gone."""
-STUCK_AFTER_NS = 700 * MILLISECOND_NS
-LOOK_EVERY_MS = 100
+STUCK_AFTER_NS = 650 * MILLISECOND_NS
+LOOK_EVERY_MS = 200
 AFTER_FAULT_NS = 10 * SECOND_NS
 HEALTH_EVERY_NS = SECOND_NS
 COMMANDS_PER_SECOND = 450
@@ -102,7 +102,7 @@ class Sampler:
     def tell_health(self) -> None:
         health = self._around.meter.take()
         health.slowed = {device: reader.factor for device, reader in list(self._readers.items())}
-        if not self.tell(health):
+        if not self.tell(health, urgent=False):
             self._around.meter.give_back(health)
 
     def _tell_stuck_readers(self) -> None:
@@ -175,10 +175,10 @@ class Sampler:
         if told is None or (told.keys, told.blind) != (present.keys, present.blind):
             self._told = present if self.tell(present) else told
 
-    def tell(self, message: Told) -> bool:
+    def tell(self, message: Told, *, urgent: bool = True) -> bool:
         """Without ever waiting; False where the agent has no room now."""
         with _ending_with_the_agent():
-            return self._outbox.put(message)
+            return self._outbox.put(message, urgent=urgent)
 
     def flush(self) -> None:
         with _ending_with_the_agent():

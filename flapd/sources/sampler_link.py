@@ -1,25 +1,32 @@
 """What passes between the agent and its sampler.
 
 The socket keeps datagrams apart (SOCK_SEQPACKET). To the sampler each is one request;
-from it each is all that was read at one moment, since waking once for all ports is a
-tenth of the work. The socket is full where the agent does not keep up: then samples
-wait and are told together later, and nothing is lost, since counters go on counting.
+from it each is all that there is to tell, since what waking the agent costs is most of
+what flapd costs. What tells of a link goes at once; what says that nothing happened to
+it may wait a moment, and stamps do not depend on when they arrive. The socket is full
+where the agent does not keep up: then samples wait and are told together later, and
+nothing is lost, since counters go on counting.
 """
 
 import select
 import socket
 import threading
+import time
+from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
 
 from flapd.model.observation import Observation
+from flapd.model.times import MILLISECOND_NS
 from flapd.sources.read_health import ReadHealth
 from flapd.sources.settings import PortsSettings, SamplingSettings
 
 LONGEST_DATAGRAM_BYTES = 128 * 1024
 TOGETHER_BYTES = 64 * 1024
 """What is told together is no longer than this, one message that is longer itself excepted."""
+HOLD_NS = 400 * MILLISECOND_NS
+"""So long may wait what is not urgent."""
 
 
 class LeftBehind(msgspec.Struct, frozen=True):
@@ -63,27 +70,34 @@ class Outbox:
     Never waits. OSError once the agent has ended.
     """
 
-    def __init__(self, link: socket.socket) -> None:
+    def __init__(self, link: socket.socket, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._link = link
+        self._now_ns = now_ns
         self._lock = threading.Lock()
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
+        self._send_at_ns = 0
+        """When what waits must go."""
 
-    def put(self, message: Told) -> bool:
-        """It goes with the next datagram; False where the agent has no room now."""
+    def put(self, message: Told, *, urgent: bool = True) -> bool:
+        """It goes with what comes before and after it; False where the agent has no room now."""
         encoded = _encoder.encode(message)
         with self._lock:
             is_full = self._waiting and self._waiting_bytes + len(encoded) > TOGETHER_BYTES
             if is_full and not self._send():
                 return False
+            if urgent:
+                self._send_at_ns = 0
+            elif not self._waiting:
+                self._send_at_ns = self._now_ns() + HOLD_NS
             self._waiting.append(encoded)
             self._waiting_bytes += len(encoded)
         return True
 
     def flush(self) -> None:
-        """What was put goes now, where there is room."""
+        """What was put goes now, where any of it may not wait and there is room."""
         with self._lock:
-            if self._waiting:
+            if self._waiting and self._now_ns() >= self._send_at_ns:
                 self._send()
 
     def _send(self) -> bool:

@@ -34,7 +34,7 @@ WELL_AFTER_SECONDS = 10.0
 SILENT_SECONDS = 5.0
 """It says every second that it is here; one that does not, for this long, hangs."""
 STARTS_WITHIN_SECONDS = 30.0
-LOOK_EVERY_SECONDS = 0.3
+LOOK_EVERY_SECONDS = 1.0
 END_WITHIN_SECONDS = 0.5
 
 _log = structlog.get_logger("flapd.sampler")
@@ -55,12 +55,18 @@ class SamplerProcess:
         orders: Orders,
         put: Callable[[list[Observation]], None],
         known_up: Callable[[], frozenset[str]] = frozenset,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
-        """`known_up` tells, whenever a sampler starts, which ports were up at some time."""
+        """`known_up` tells, whenever a sampler starts, which ports were up at some time.
+
+        `ended` is called after each sampler's end and before the next one's start: what it
+        read last and could not tell is in the ring.
+        """
         self.health = SamplerHealth()
         self._orders = orders
         self._put = put
         self._known_up = known_up
+        self._ended = ended
         self._closely: frozenset[str] = frozenset()
         self._stuck: dict[str, ReaderStuck] = {}
         self._left_behind: list[LeftBehind] = []
@@ -132,6 +138,8 @@ class SamplerProcess:
             finally:
                 self._link = None
                 self._bury(child)
+                if not self._stopping.is_set():
+                    self._ended()
 
     def _orders_now(self) -> Orders:
         return msgspec.structs.replace(
@@ -165,7 +173,8 @@ class SamplerProcess:
             if isinstance(message, ReaderStuck):
                 self._reader_stuck(message)
             observations.append(message)
-        self._put(observations)
+        if observations:
+            self._put(observations)
 
     def _note_reads(self, since_told: ReadHealth) -> None:
         before = self.health.reads.slowed

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from flapd.model.times import MILLISECOND_NS
-from flapd.sources.lanes import QUICK_NS, SLOW_NS, Lanes
+from flapd.model.times import MILLISECOND_NS, SECOND_NS
+from flapd.sources.lanes import SLOW_ALONE_NS, SLOW_NS, SLOW_TURNS, Lanes
 
 PATIENCE_SECONDS = 10.0
 TURN_EVERY_NS = 5 * MILLISECOND_NS
@@ -72,9 +72,9 @@ def readers() -> Iterator[list[FakeReader]]:
 
 @contextmanager
 def running(
-    readers: list[FakeReader], *, slow_ns: int = SLOW_NS, quick_ns: int = QUICK_NS
+    readers: list[FakeReader], *, slow_ns: int = SLOW_NS, slow_alone_ns: int = SLOW_ALONE_NS
 ) -> Iterator[Lanes]:
-    lanes = Lanes(lambda: None, slow_ns=slow_ns, quick_ns=quick_ns)
+    lanes = Lanes(lambda: None, slow_ns=slow_ns, slow_alone_ns=slow_alone_ns)
     for reader in readers:
         lanes.add(reader)
     for reader in readers:
@@ -146,24 +146,65 @@ def test_one_that_hung_goes_on_when_it_comes_back(lanes: Lanes, readers: list[Fa
 
 
 def test_after_calm_they_share_one_thread_again(readers: list[FakeReader]) -> None:
-    with running(readers, slow_ns=10**12, quick_ns=50 * MILLISECOND_NS) as lanes:
+    with running(readers, slow_ns=10**12) as lanes:
         readers[1].hang()
         looked_at_until_others_go_on(lanes, [readers[0], *readers[2:]])
         readers[1].hold.set()
 
         readers[1].turns(1)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while len({reader.threads[-1] for reader in readers}) > 1:
+        deadline = time.monotonic() + 2 * PATIENCE_SECONDS
+        while threads_in_use(readers) > 1:
             assert time.monotonic() < deadline, "they never share one again"
             readers[1].turns(1)
 
 
-def test_those_that_are_slow_get_threads_of_their_own(readers: list[FakeReader]) -> None:
+def test_those_that_are_slow_again_and_again_get_threads_of_their_own(
+    readers: list[FakeReader],
+) -> None:
     with running(readers, slow_ns=0):
+        for reader in readers:
+            reader.turns(SLOW_TURNS + 2)
+
+        assert threads_in_use(readers) == len(readers)
+
+
+DAWDLE_NS = 100 * MILLISECOND_NS
+"""Longer than any turn takes here because the machine is busy."""
+
+
+def dawdle(reader: FakeReader) -> None:
+    reader.hang()
+    time.sleep(1.2 * DAWDLE_NS / SECOND_NS)
+    reader.hold.set()
+    reader.turns(1)
+
+
+def threads_in_use(readers: list[FakeReader]) -> int:
+    return len({reader.threads[-1] for reader in readers})
+
+
+def test_one_slow_turn_is_an_accident(readers: list[FakeReader]) -> None:
+    with running(readers, slow_ns=DAWDLE_NS):
+        dawdle(readers[0])
         for reader in readers:
             reader.turns(3)
 
-        assert len({reader.threads[-1] for reader in readers}) == len(readers)
+        assert threads_in_use(readers) == 1
+
+
+def test_what_was_slow_shares_a_thread_again_after_a_calm_while(
+    readers: list[FakeReader],
+) -> None:
+    with running(readers, slow_ns=DAWDLE_NS, slow_alone_ns=SECOND_NS // 2):
+        for _ in range(SLOW_TURNS):
+            dawdle(readers[0])
+        readers[0].turns(1)
+        assert threads_in_use(readers) == 2
+
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while threads_in_use(readers) > 1:
+            assert time.monotonic() < deadline, "they never share one again"
+            readers[0].turns(1)
 
 
 def test_one_that_is_removed_while_it_hangs_is_closed_by_its_own_thread(

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from flapd.core.fabric.catalogue import Tier
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
-from flapd.sources.pace import SLOWABLE, SLOWEST, Pace, within_budget
+from flapd.sources.pace import SLOWABLE, SLOWEST, Pace, Swept, within_budget
 
 INTERVAL_NS = 100 * MILLISECOND_NS
 
@@ -19,7 +19,7 @@ class Clock:
         for _ in range(times):
             interval_ns = INTERVAL_NS * self.pace.factor
             self.now_ns += max(interval_ns, took_ns)
-            self.pace.swept("fast", took_ns, interval_ns, self.now_ns)
+            self.pace.take(Swept("fast", interval_ns, self.now_ns, took_ns))
         return self.pace.factor
 
 

@@ -7,6 +7,7 @@ from flapd.core.fabric.catalogue import Tier
 from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
+    READ_RATE,
     READ_STATE,
     READ_WITNESS,
     Sample,
@@ -103,7 +104,7 @@ def test_the_first_sweeps_tell_everything_with_their_stamps(bench: Bench) -> Non
     }
     assert slow.reads == READ_STATE
     assert slow.values == {"counters/symbol_error": 2, "hw_counters/packet_seq_err": 5}
-    assert rare.reads == 0
+    assert rare.reads == READ_RATE
     assert rare.values == {
         "rate_mbps": 400_000,
         "width_lanes": 4,
@@ -152,6 +153,30 @@ def test_a_port_that_stays_down_has_its_state_read_once_a_second(bench: Bench) -
     assert not bench.reader.sweep("fast").reads & READ_STATE
     bench.now_ns += SECOND_NS
     assert bench.reader.sweep("fast").reads & READ_STATE
+
+
+def test_only_what_tells_of_the_link_is_news_of_it(bench: Bench) -> None:
+    settle(bench)
+    bench.write("counters/port_xmit_data", "2000\n")
+    bench.sweep("fast")
+    assert not bench.reader.has_link_news
+
+    bench.write("counters/link_downed", "18\n")
+    bench.sweep("fast")
+    assert bench.reader.has_link_news
+    bench.reader.sent()
+    bench.sweep("fast")
+    assert not bench.reader.has_link_news
+
+
+def test_a_file_that_fails_is_news_once(bench: Bench) -> None:
+    settle(bench)
+    bench.break_file("counters/symbol_error")
+    bench.sweep("slow")
+    assert bench.reader.has_link_news
+    bench.reader.sent()
+    bench.sweep("slow")
+    assert not bench.reader.has_link_news
 
 
 def test_what_could_not_be_sent_is_told_with_the_next_sample(bench: Bench) -> None:

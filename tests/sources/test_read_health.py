@@ -2,6 +2,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flapd.sources.pace import Swept
 from flapd.sources.read_health import READ_SECONDS, Histogram, ReadHealth
 from flapd.sources.read_meter import ReadMeter
 
@@ -77,7 +78,7 @@ def test_it_travels_as_it_is() -> None:
 
 def test_a_meter_gives_what_it_noted_once() -> None:
     meter = ReadMeter()
-    meter.swept("mlx5_0", "fast", 40_000, 2_000_000, {"EIO": 2})
+    meter.note("mlx5_0", [Swept("fast", 10**8, 10**9, 40_000, 2_000_000)], {"EIO": 2})
 
     taken = meter.take()
 
@@ -89,9 +90,9 @@ def test_a_meter_gives_what_it_noted_once() -> None:
 
 def test_what_could_not_be_told_is_told_with_what_came_after() -> None:
     meter = ReadMeter()
-    meter.swept("mlx5_0", "fast", 40_000, None, {})
+    meter.note("mlx5_0", [Swept("fast", 10**8, 10**9, 40_000)], {})
     taken = meter.take()
-    meter.swept("mlx5_0", "fast", 40_000, None, {})
+    meter.note("mlx5_0", [Swept("fast", 10**8, 10**9, 40_000)], {})
 
     meter.give_back(taken)
 

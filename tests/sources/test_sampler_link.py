@@ -6,6 +6,7 @@ import pytest
 from flapd.model.observation import Sample, Tick
 from flapd.sources.read_health import ReadHealth
 from flapd.sources.sampler_link import (
+    HOLD_NS,
     TOGETHER_BYTES,
     Outbox,
     Told,
@@ -55,6 +56,34 @@ def test_nothing_goes_before_it_is_flushed(link: Link) -> None:
 
     with pytest.raises(TimeoutError):
         receive(agent, 0.01)
+
+
+def test_what_is_not_urgent_waits_a_moment_for_more(link: Link) -> None:
+    agent, sampler = link
+    now_ns = 0
+    outbox = Outbox(sampler, lambda: now_ns)
+    assert outbox.put(Tick(1), urgent=False)
+    now_ns = HOLD_NS - 1
+    assert outbox.put(Tick(2), urgent=False)
+    outbox.flush()
+    with pytest.raises(TimeoutError):
+        receive(agent, 0.01)
+
+    now_ns = HOLD_NS
+    outbox.flush()
+
+    assert receive(agent, 10) == [Tick(1), Tick(2)]
+
+
+def test_what_is_urgent_takes_what_waits_with_it_in_order(link: Link) -> None:
+    agent, sampler = link
+    outbox = Outbox(sampler, lambda: 0)
+    assert outbox.put(Tick(1), urgent=False)
+    assert outbox.put(Tick(2))
+    assert outbox.put(Tick(3), urgent=False)
+    outbox.flush()
+
+    assert receive(agent, 10) == [Tick(1), Tick(2), Tick(3)]
 
 
 def test_receiving_does_not_wait_for_more_than_there_is(link: Link) -> None:

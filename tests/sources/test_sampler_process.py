@@ -1,6 +1,9 @@
 """The agent's side of the sampler, with the real child on a small tree of plain files."""
 
+import json
+import os
 import queue
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ from flapd.model.observation import Observation, Sample
 from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
 from flapd.sources.settings import PortsSettings, SamplingSettings
+from flapd.store.ring import read_ring, ring_files
 from tests.trees import lay_out
 
 pytestmark = pytest.mark.system
@@ -29,12 +33,20 @@ class Agent:
         ring.mkdir(exist_ok=True)
         sampling = SamplingSettings(interval=parse_duration("20ms"))
         orders = Orders(str(root / "sys"), str(ring), "boot1", sampling, PortsSettings())
-        self.process = SamplerProcess(orders, self._put, lambda: known_up)
+        self._ring = ring
+        self.at_end: queue.Queue[int] = queue.Queue()
+        """When the last fast reading began that the ring held, each time a sampler had ended."""
+        self.process = SamplerProcess(orders, self._put, lambda: known_up, self._ended)
         self.process.start()
 
     def _put(self, observations: list[Observation]) -> None:
         for observation in observations:
             self._told.put(observation)
+
+    def _ended(self) -> None:
+        rings = map(read_ring, ring_files(self._ring))
+        rows = [row for ring in rings if ring.tier == "fast" for row in ring.rows()]
+        self.at_end.put(max(row.before_ns for row in rows))
 
     def next_sample(self, is_wanted: Callable[[Sample], bool]) -> Sample:
         while True:
@@ -91,6 +103,21 @@ def test_a_port_that_never_was_up_is_read_in_full_once_it_comes_up(
     sample = agent.next_sample(lambda sample: "rate_mbps" in sample.values)
 
     assert sample.values["state"] == 4
+
+
+def test_what_a_sampler_that_ended_did_not_tell_can_be_taken_before_the_next_begins(
+    start: Callable[..., Agent], root: Path
+) -> None:
+    agent = start(KEY)
+    agent.next_sample(lambda sample: "rate_mbps" in sample.values)
+    (ring,) = [path for path in ring_files(root / "ring") if read_ring(path).tier == "fast"]
+
+    os.kill(json.loads((root / "ring/sampler.json").read_bytes())["pid"], signal.SIGKILL)
+
+    taken = agent.at_end.get(timeout=PATIENCE_SECONDS)
+    again = agent.next_sample(lambda sample: sample.first)
+    rows = [row.before_ns for row in read_ring(ring).rows() if row.before_ns < again.before_ns]
+    assert max(rows) == taken
 
 
 def test_how_reading_goes_is_added_up(start: Callable[..., Agent]) -> None:

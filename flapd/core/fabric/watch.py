@@ -283,6 +283,7 @@ class PortWatch:
             up = self._carrier(sample, witness)
         if up is None and not self._told_by_carrier and sample.reads & READ_STATE:
             up, layer = self._state(values)
+        is_up = self.record.book.up if up is None else up
         return LinkReading(
             sample.before_ns,
             sample.after_ns,
@@ -291,7 +292,7 @@ class PortWatch:
             layer,
             admin=up is False and self._is_switched_off(),
             first=sample.first,
-            rate_mbps=values.get(RATE_MBPS) if up and sample.reads & READ_RATE else None,
+            rate_mbps=values.get(RATE_MBPS) if is_up and sample.reads & READ_RATE else None,
         )
 
     def _late_reading(self, sample: Sample) -> LinkReading:
