@@ -4,23 +4,25 @@ The same observations after the same checkpoint give the same events, on a node 
 in a replay.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from flapd.core.fabric.fabric import Fabric, FabricRecord
+from flapd.core.fabric.lasting import Lasting
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import Snapshot
 from flapd.core.fabric.watch import PortRecord
 from flapd.model.errors import FlapdError
-from flapd.model.event import Event
+from flapd.model.event import Event, Outage
 from flapd.model.observation import Observation
 from flapd.model.times import SECOND_NS
 
 CHECKPOINT_VERSION = b"2"
 """Raised whenever what a part holds changes its meaning."""
 
-_VERSION, _SETTINGS, _FABRIC = "version", "settings", "fabric"
+_VERSION, _SETTINGS, _FABRIC, _LASTING = "version", "settings", "fabric", "lasting"
 
 
 class CheckpointError(FlapdError):
@@ -41,10 +43,32 @@ class Engine:
 
         Which of its ports are still there is for discovery to say.
         """
-        self._settings = settings
         record = _record_in(checkpoint) if checkpoint else FabricRecord()
+        self._use(node, settings, stale_after_ns, record)
+
+    def _use(
+        self, node: str, settings: FlapSettings, stale_after_ns: int, record: FabricRecord
+    ) -> None:
+        self._settings = settings
         self._fabric = Fabric(node, settings, stale_after_ns, record)
         self._takes = self._fabric.takes
+
+    @classmethod
+    def with_totals_of(
+        cls, node: str, settings: FlapSettings, checkpoint: Mapping[str, bytes], stale_after_ns: int
+    ) -> "Engine":
+        """Of a checkpoint that cannot be used, what every version of it understands."""
+        engine = cls(node, settings, None, stale_after_ns)
+        try:
+            lasting = msgspec.msgpack.decode(checkpoint.get(_LASTING, b""), type=Lasting)
+        except msgspec.MsgspecError:
+            return engine
+        record = FabricRecord(
+            down_histogram=lasting.down_histogram,
+            ports=[port.record() for port in lasting.ports],
+        )
+        engine._use(node, settings, stale_after_ns, record)
+        return engine
 
     @classmethod
     def of_recording(cls, node: str, checkpoint: Mapping[str, bytes]) -> "Engine":
@@ -66,11 +90,21 @@ class Engine:
     def checkpoint(self) -> dict[str, bytes]:
         """Everything a new engine needs to go on from here."""
         encode = msgspec.msgpack.encode
+        record = self._fabric.record
         return {
             _VERSION: CHECKPOINT_VERSION,
             _SETTINGS: encode(self._settings),
-            _FABRIC: encode(self._fabric.record),
+            _FABRIC: encode(record),
+            _LASTING: encode(Lasting.of(record.down_histogram, record.ports)),
         }
+
+    def orphans(self, open_outages: Iterable[Outage]) -> list[Outage]:
+        """Those of the history that this engine knows nothing of: how they ended is lost."""
+        return [
+            replace(outage, revision=outage.revision + 1, status="lost", settled=True)
+            for outage in open_outages
+            if not self._fabric.holds(outage)
+        ]
 
     def snapshot(self) -> Snapshot:
         """What may be shown once everything told so far is committed."""

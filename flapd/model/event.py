@@ -75,6 +75,7 @@ Change = Literal[
     "described",
     "gone",
     "back",
+    "forgotten",
     "flapping",
     "calm",
     "witness",

@@ -197,6 +197,27 @@ def test_a_checkpoint_of_another_version_or_damaged_is_told(damage: dict[str, by
         Engine("node7", SETTINGS, checkpoint)
 
 
+def test_of_a_checkpoint_that_cannot_be_used_no_total_falls() -> None:
+    engine = Engine("node7", SETTINGS)
+    run(engine, [ClockPair(0, 0, "boot1"), PortSeen(PORTS[0], 0)])
+    reads = READ_WITNESS | READ_STATE | READ_FIRST
+    for at, downs, state in ((1, 0, 4), (2_000, 1, 1)):
+        values = {WITNESS: downs, "state": state, "phys_state": 5 if state == 4 else 2}
+        events = engine.step(Sample(PORTS[0].key, at * MS, at * MS + 1, reads, values))
+    engine.step(Sample(PORTS[0].key, 4_000 * MS, 4_001 * MS, reads, {WITNESS: 1, "state": 1}))
+    checkpoint = {**engine.checkpoint(), "version": b"0"}
+
+    anew = Engine.with_totals_of("node7", SETTINGS, checkpoint, 3_000 * MS)
+
+    (before,), (after,) = engine.snapshot().ports, anew.snapshot().ports
+    assert (after.totals, after.ever_up) == (before.totals, True)
+    assert after.totals.downs["link"] == 1
+    (outage,) = [event for event in events if isinstance(event, Outage)]
+    (lost,) = anew.orphans([outage])
+    assert (lost.status, lost.revision) == ("lost", outage.revision + 1)
+    assert engine.orphans([outage]) == []
+
+
 def test_a_port_that_nobody_reads_any_more_is_not_shown_as_up() -> None:
     engine = Engine("node7", SETTINGS, stale_after_ns=3_000 * MS)
     run(engine, [ClockPair(0, 0, "boot1"), PortSeen(PORTS[0], 0)])

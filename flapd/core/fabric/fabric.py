@@ -9,10 +9,11 @@ import msgspec
 
 from flapd.core.fabric.expected import Sibling, expected_rate_mbps, ports_expected
 from flapd.core.fabric.maintenance import Works
+from flapd.core.fabric.naming import Names
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import DOWN_SECONDS_BUCKETS, DownHistogram, Snapshot
 from flapd.core.fabric.watch import PortRecord, PortWatch
-from flapd.model.event import Event
+from flapd.model.event import Event, Outage
 from flapd.model.observation import (
     ClockPair,
     Expectations,
@@ -24,10 +25,15 @@ from flapd.model.observation import (
     Sample,
     Tick,
 )
+from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
 
-FORGOTTEN_AFTER_NS = 7 * 24 * 3600 * SECOND_NS
-"""A port that was gone for so long is not expected back."""
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """What a port that is forgotten and found again goes on from: no id is used twice."""
+
+    changes: int
+    names: Names
 
 
 class FabricRecord(msgspec.Struct):
@@ -37,6 +43,8 @@ class FabricRecord(msgspec.Struct):
     wall_offset_ns: int | None = None
     down_histogram: DownHistogram = msgspec.field(default_factory=DownHistogram)
     ports: list[PortRecord] = msgspec.field(default_factory=list)
+    forgotten: dict[str, Forgotten] = msgspec.field(default_factory=dict)
+    """By port key."""
     works: Works = msgspec.field(default_factory=Works)
     expectations: Expectations = Expectations(None, None)
 
@@ -79,6 +87,11 @@ class Fabric:
     def port(self, key: str) -> PortRecord | None:
         watch = self._ports.get(key)
         return watch.record if watch is not None else None
+
+    def holds(self, outage: Outage) -> bool:
+        """It is followed, or still being counted."""
+        watch = self._ports.get(outage.key)
+        return watch is not None and outage.id in watch.record.book.outages
 
     def snapshot(self) -> Snapshot:
         record = self._record
@@ -142,15 +155,13 @@ class Fabric:
         self._record.works.end_due(now_ns)
         if len(self._record.works.planned) < planned:
             events += self._tell_maintenance("it is over", now_ns)
-        self._forget(now_ns)
         return events
 
-    def _forget(self, now_ns: int) -> None:
-        now_unix_ns = now_ns + (self._record.wall_offset_ns or 0)
-        for key, watch in list(self._ports.items()):
-            gone_unix_ns = watch.record.gone_unix_ns
-            if gone_unix_ns is not None and now_unix_ns - gone_unix_ns > FORGOTTEN_AFTER_NS:
-                del self._ports[key]
+    def _forget(self, key: str, now_ns: int) -> list[Event]:
+        watch = self._ports.pop(key)
+        events = watch.forget(now_ns)
+        self._record.forgotten[key] = Forgotten(watch.record.changes, watch.record.book.names)
+        return events
 
     def _clock_pair(self, pair: ClockPair) -> list[Event]:
         record, events = self._record, []
@@ -168,13 +179,31 @@ class Fabric:
         return events
 
     def _port_seen(self, seen: PortSeen) -> list[Event]:
-        watch = self._ports.get(seen.port.key)
+        port, now_ns = seen.port, seen.monotonic_ns
+        watch, events = self._ports.get(port.key), []
         if watch is None:
-            record = PortRecord(seen.port)
-            record.book.grace_until_ns = self._settings.boot_grace.ns
-            watch = self._watch(record)
+            events += self._replaced_by(port, now_ns)
+            watch = self._watch(self._new_record(port))
             self._apply_maintenance()
-        return self._counted(watch, partial(watch.seen, seen.port, seen.monotonic_ns))
+        return events + self._counted(watch, partial(watch.seen, port, now_ns))
+
+    def _new_record(self, port: Port) -> PortRecord:
+        record = PortRecord(port)
+        record.book.grace_until_ns = self._settings.boot_grace.ns
+        known = self._record.forgotten.pop(port.key, None)
+        if known is not None:
+            record.changes, record.book.names = known.changes, known.names
+        return record
+
+    def _replaced_by(self, port: Port, now_ns: int) -> list[Event]:
+        """A card that is gone and whose place another took will not come back."""
+        gone = [
+            key
+            for key, watch in self._ports.items()
+            if watch.record.gone_unix_ns is not None
+            and (watch.record.port.name, watch.record.port.member) == (port.name, port.member)
+        ]
+        return [event for key in gone for event in self._forget(key, now_ns)]
 
     def _ports_present(self, present: PortsPresent) -> list[Event]:
         """Ports that the last agent or sampler knew may be gone since."""
@@ -229,8 +258,14 @@ class Fabric:
         return changed
 
     def _repaired(self, repaired: Repaired) -> list[Event]:
+        """A port that is gone was taken out for good."""
         watch = self._ports.get(repaired.key)
-        return [] if watch is None else watch.repaired(repaired.note, repaired.monotonic_ns)
+        if watch is None:
+            return []
+        events = watch.repaired(repaired.note, repaired.monotonic_ns)
+        if watch.record.gone_unix_ns is not None:
+            events += self._forget(repaired.key, repaired.monotonic_ns)
+        return events
 
 
 def _sibling(record: PortRecord) -> Sibling:

@@ -125,6 +125,11 @@ class Ledger:
         self._settle(Account(unpaid=self.witness.replace(name)), now_ns)
         return self._tell(now_ns)
 
+    def give_up(self, now_ns: int) -> list[Outage]:
+        """The port will not come back."""
+        self._let_go(now_ns)
+        return self._tell(now_ns)
+
     def pass_time(self, now_ns: int) -> list[Outage]:
         """What is due although nothing was read: a port that is gone is known to be down."""
         outage = self.open_outage
@@ -167,10 +172,7 @@ class Ledger:
     def _ask_witness(self, reading: LinkReading, *, shows_down: bool) -> Account:
         if reading.witness is None:
             return self.witness.not_read(reading.before_ns)
-        up_before_ns = self.book.up_before_ns if shows_down else None
-        return self.witness.read(
-            reading.before_ns, reading.witness, went_down_after_ns=up_before_ns
-        )
+        return self.witness.read(reading.before_ns, reading.witness, shows_down=shows_down)
 
     def _settle(self, account: Account, now_ns: int) -> None:
         """Debts that were paid, or never will be, are downs to count."""
@@ -222,7 +224,7 @@ class Ledger:
         )
         outage = self._flaps.go_down(down, reading.before_ns)
         if can_count:
-            self.witness.owe(Debt(outage.id, reading.after_ns, self.book.up_before_ns, layer))
+            self.witness.owe(Debt(outage.id, reading.after_ns, layer))
         else:
             self.book.tally.add(outage.id, layer, 1, reading.after_ns)
 

@@ -66,8 +66,9 @@ class PortView(msgspec.Struct, frozen=True):
     down_since: Edge | None
     """Down edge of the open outage; None = none is open."""
     last_down: Edge | None
+    """Of the last down that ended and had no cause on this node."""
     last_down_ns: int | None
-    """Down time of the last closed outage (the middle of its interval)."""
+    """Its down time (the middle of its interval)."""
     totals: LinkTotals
     revision: int = 1
     """Of the port itself, not of its counters; as its last event has it."""

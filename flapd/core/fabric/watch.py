@@ -51,6 +51,8 @@ class PortRecord(msgspec.Struct):
     values: dict[str, int] = {}
     carrier_on_difference: int | None = None
     """Carrier ups less downs while the carrier is on: then the counts alone tell the carrier."""
+    is_told: bool = False
+    """That it was found."""
     changes: int = 0
     """Revisions of the port told so far."""
     told_witness: WitnessStatus = "unproven"
@@ -80,7 +82,8 @@ class PortWatch:
         record.port = port
         self.ledger.know_port(port)
         events: list[Event] = []
-        if record.changes == 0:
+        if not record.is_told:
+            record.is_told = True
             events.append(self.changed("found", port.name, now_ns))
         elif record.gone_unix_ns is not None:
             events.append(self.changed("back", port.name, now_ns))
@@ -99,6 +102,11 @@ class PortWatch:
             return []
         self.record.gone_unix_ns = now_ns + self.ledger.wall_offset_ns
         return [*self._lose_track(now_ns), self.changed("gone", self.record.port.name, now_ns)]
+
+    def forget(self, now_ns: int) -> list[Event]:
+        """It is not expected back, and nothing more will be told of it."""
+        told = self.changed("forgotten", self.record.port.name, now_ns)
+        return [*self.ledger.give_up(now_ns), told]
 
     def begin_boot(self, boot: str, shift_ns: int) -> list[Event]:
         """The machine started anew, and the counts of netdevs with it."""
@@ -188,7 +196,7 @@ class PortWatch:
             readable=self._fresh and not self._teller_is_unreadable and not witness_error,
             last_read_ns=self.last_read_ns,
             down_since=outage.down if outage is not None else None,
-            last_down=outage.down if outage is not None else book.last_down,
+            last_down=book.last_down,
             last_down_ns=book.last_down_ns,
             totals=msgspec.structs.replace(book.tally.totals, downs=dict(book.tally.totals.downs)),
             revision=max(1, record.changes),

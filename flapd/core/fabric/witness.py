@@ -16,16 +16,6 @@ UNREAD_FOR_NS = 10 * SECOND_NS
 """After so long without a reading a debt is counted by the state alone."""
 PAID_LATE_WITHIN_NS = 10 * SECOND_NS
 """A rise this soon after a debt was written off is taken for its payment, not for a new down."""
-MEASURED_BY = 3
-"""Downs that state and counter both showed, after which its lag is taken as measured."""
-
-
-class Lag(msgspec.Struct):
-    """How far a counter can stay behind the state at most, by downs that both showed."""
-
-    measurements: int = 0
-    bound_ns: int = 0
-    """The tightest: from the state's last reading as up to the counter's first that counts it."""
 
 
 class Debt(msgspec.Struct, frozen=True):
@@ -34,8 +24,6 @@ class Debt(msgspec.Struct, frozen=True):
     outage: str
     since_ns: int
     """End of the reading that showed it."""
-    up_before_ns: int
-    """Start of the last reading that showed the port up."""
     layer: Layer | None
     """As the physical state told; None where it did not."""
 
@@ -54,7 +42,6 @@ class WitnessBook(msgspec.Struct):
     counted_unread: int = 0
     """Downs that were counted while it could not be read: its next reading has them."""
     resets: int = 0
-    lag: Lag = msgspec.field(default_factory=Lag)
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -107,17 +94,10 @@ class Witness:
     @property
     def may_lag_ns(self) -> int:
         """How long before its last reading a down may have been that it counts only now."""
-        lag = self.book.lag
-        if lag.measurements < MEASURED_BY:
-            return lag_of(self.name or "")
-        return min(2 * lag.bound_ns, lag_of(self.name or ""))
+        return lag_of(self.name or "")
 
-    def read(self, before_ns: int, value: int, *, went_down_after_ns: int | None) -> Account:
-        """Takes one reading.
-
-        With it the state went down, where it was read as up at `went_down_after_ns`.
-        """
-        shows_down = went_down_after_ns is not None
+    def read(self, before_ns: int, value: int, *, shows_down: bool) -> Account:
+        """Takes one reading; `shows_down` is one with which the state went down."""
         book = self.book
         rise, was_reset = self._rise(value)
         book.value, book.before_ns = value, before_ns
@@ -126,10 +106,6 @@ class Witness:
         book.counted_unread = 0
         paid = self._pay(rise, shows_down=shows_down)
         downs = rise - len(paid)
-        up_before_ns = [debt.up_before_ns for debt in paid]
-        if went_down_after_ns is not None and downs > 0:
-            up_before_ns.append(went_down_after_ns)
-        self._measure(before_ns, up_before_ns)
         downs -= self._pay_late(downs, before_ns)
         return Account(
             downs=downs,
@@ -165,7 +141,6 @@ class Witness:
         unpaid = self.forget()
         self.name = name
         self.book.moved = self.book.lies = False
-        self.book.lag = Lag()
         return unpaid
 
     def _rise(self, value: int) -> tuple[int, bool]:
@@ -195,13 +170,6 @@ class Witness:
         self.book.debts = [debt for debt in debts if debt not in paid]
         return paid
 
-    def _measure(self, before_ns: int, up_before_ns: list[int]) -> None:
-        lag = self.book.lag
-        for up_ns in up_before_ns:
-            bound_ns = max(0, before_ns - up_ns)
-            lag.bound_ns = min(lag.bound_ns, bound_ns) if lag.measurements else bound_ns
-            lag.measurements += 1
-
     def _pay_late(self, downs: int, before_ns: int) -> int:
         book = self.book
         owed = [
@@ -211,7 +179,6 @@ class Witness:
         book.written_off = owed[paid:]
         if paid:
             book.lies = False
-            book.lag = Lag()
         return paid
 
     def _write_off(self, before_ns: int, *, everything: bool) -> list[Debt]:

@@ -95,13 +95,10 @@ class Node:
 
 
 def steady(port: Port = IB, **settings: Duration) -> Node:
-    """Up, its counter at 7, and known to count at once."""
+    """Up, its counter at 7."""
     node = Node(port, **settings)
     if port is IB:
         node.ib(0, 7, UP, READ_FIRST)
-        record = node.engine.port(IB.key)
-        assert record is not None
-        record.book.witness.lag.measurements = 3
     else:
         node.roce(0, 7, 8)
     return node
@@ -259,17 +256,37 @@ def test_a_device_made_anew_under_its_name_was_reloaded() -> None:
     assert node.downs() == {}
 
 
-def test_a_port_that_is_gone_for_long_is_a_drop_and_for_a_week_forgotten() -> None:
+def test_a_port_that_is_gone_is_expected_back_however_long() -> None:
     node = steady()
     node.step(PortsPresent((), (), BEGIN + S))
     node.tick(300_000)
     assert node.flaps[0].kind == "drop"
-    assert node.engine.snapshot().ports_expected == 1
 
-    node.tick(8 * 86_400_000)
+    node.tick(100 * 86_400_000)
+
+    assert node.engine.snapshot().ports_expected == 1
+    assert node.flaps[0].status == "open"
+
+
+def test_a_port_that_was_taken_out_for_good_is_forgotten() -> None:
+    node = steady()
+    node.step(PortsPresent((), (), BEGIN + S))
+    node.step(Repaired(IB.key, "card removed", BEGIN + 2 * S))
 
     assert node.engine.snapshot().ports == ()
     assert node.engine.snapshot().ports_expected == 0
+    assert node.flaps[0].status == "lost"
+    assert node.changes[-1] == ("forgotten", "mlx5_0/1")
+
+
+def test_another_card_in_its_place_is_expected_in_its_stead() -> None:
+    node = steady()
+    node.step(PortsPresent((), (), BEGIN + S))
+    other = Port("guid-z/1", "mlx5_0", 1, "InfiniBand", witnesses=(WITNESS,))
+    node.step(PortSeen(other, BEGIN + 60 * S))
+
+    assert [view.port.key for view in node.engine.snapshot().ports] == ["guid-z/1"]
+    assert node.flaps[0].status == "lost"
 
 
 def test_a_boot_is_one_record_a_port_and_in_no_total() -> None:
@@ -398,7 +415,7 @@ def test_a_witness_that_saturates_is_told_once() -> None:
     assert node.engine.snapshot().ports[0].wants_state
 
 
-def test_until_its_lag_is_measured_a_counted_down_may_have_been_a_second_earlier() -> None:
+def test_a_down_that_only_the_counter_tells_may_have_been_a_second_earlier() -> None:
     node = Node(IB)
     node.ib(0, 7, UP, READ_FIRST)
     (unseen,) = node.ib(5_000, 8, UP)
@@ -409,18 +426,30 @@ def test_until_its_lag_is_measured_a_counted_down_may_have_been_a_second_earlier
     assert seen.down.earliest_ns == BEGIN + 8_000 * MS
 
 
-def test_a_late_sample_narrows_what_is_known_and_tells_nothing_else() -> None:
+def test_the_last_down_is_one_that_ended_and_had_no_cause_on_this_node() -> None:
     node = steady()
     node.ib(1_000, 8, DOWN)
-    late = Sample(IB.key, BEGIN + 400 * MS, BEGIN + 402 * MS, READ_WITNESS, {WITNESS: 7})
-    (narrowed,) = node.step(late)
-    assert isinstance(narrowed, Outage)
-    assert narrowed.down.earliest_ns == BEGIN + 400 * MS
+    assert node.engine.snapshot().ports[0].last_down is None
+    node.ib(1_100, 8, UP)
+    node.ib(20_000, 8, (1, 3))
 
-    late = Sample(IB.key, BEGIN + 600 * MS, BEGIN + 602 * MS, READ_STATE, {STATE: 1, PHYSICAL: 2})
-    (narrowed,) = node.step(late)
-    assert isinstance(narrowed, Outage)
-    assert narrowed.down.latest_ns == BEGIN + 602 * MS
+    (view,) = node.engine.snapshot().ports
+    assert view.last_down is not None
+    assert view.last_down.latest_ns == BEGIN + 1_002 * MS
+    assert view.down_since is not None
+
+
+def test_a_late_sample_narrows_what_is_known_and_tells_nothing_else() -> None:
+    node = steady(ROCE)
+    node.roce(1_000, 8, 8)
+    bounds_ns = []
+    for at, downs in ((400, 7), (600, 8)):
+        late = Sample(ROCE.key, BEGIN + at * MS, BEGIN + (at + 2) * MS, 1, {DOWNS: downs})
+        (narrowed,) = node.step(late)
+        assert isinstance(narrowed, Outage)
+        bounds_ns.append((narrowed.down.earliest_ns - BEGIN, narrowed.down.latest_ns - BEGIN))
+
+    assert bounds_ns == [(400 * MS, 1_002 * MS), (400 * MS, 602 * MS)]
     assert node.downs() == {}
 
 
