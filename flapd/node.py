@@ -30,6 +30,7 @@ from flapd.sources.files import read_text
 from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
 from flapd.store.files import is_volatile
+from flapd.store.flap_query import FlapQuery
 from flapd.store.history import open_history
 from flapd.store.history_reader import HistoryReader
 from flapd.store.keeper import Keeper
@@ -44,6 +45,8 @@ STALE_INTERVALS = 5
 """A port that was not read for so many fast intervals is not known to be up."""
 STARTS_WITHIN_SECONDS = 2 * WAIT_SECONDS + 20
 """It waits for two locks, one after the other."""
+MOST_OPEN_FLAPS = 1000
+"""A port has one at most."""
 _LAST_COMMIT_SECONDS = 2.0
 _KEEPER_ENDS_WITHIN_SECONDS = 0.5
 _CATCH_UP_SECONDS = 1.0
@@ -84,6 +87,8 @@ class Node:
             _log.error("history_was_corrupt", set_aside=str(set_aside))
         self.history = HistoryReader(history_path)
         self._engine = self._engine_from(history.checkpoint())
+        open_flaps = self.history.flaps(FlapQuery(status="open", limit=MOST_OPEN_FLAPS)).items
+        history.commit(self._engine.orphans(open_flaps), {})
         self._recorder = Recorder(Path(paths.state) / "recording", self.node, __version__)
         self._recorder.resume(self._engine.checkpoint())
         self._pump = Pump(self._engine, history, self._recorder, boot, self._published)
@@ -102,13 +107,13 @@ class Node:
         )
 
     def _engine_from(self, checkpoint: Mapping[str, bytes]) -> Engine:
-        """A checkpoint that cannot be used is told and left: counting begins anew."""
+        """A checkpoint that cannot be used is told: totals go on, all else begins anew."""
         flap, stale_after_ns = self._config.flap, self._stale_after_ns()
         try:
             return Engine(self.node, flap, checkpoint, stale_after_ns)
         except CheckpointError as error:
             _log.error("checkpoint_unusable", error=str(error))
-            return Engine(self.node, flap, None, stale_after_ns)
+            return Engine.with_totals_of(self.node, flap, checkpoint, stale_after_ns)
 
     def _stale_after_ns(self) -> int:
         return max(SHORTEST_STALE_NS, STALE_INTERVALS * self._config.sampling.interval.ns)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from flapd.core.fabric.fabric import Fabric, FabricRecord
-from flapd.core.fabric.lasting import Lasting
+from flapd.core.fabric.lasting import Lasting, LastingPort
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import Snapshot
 from flapd.core.fabric.watch import PortRecord
@@ -64,8 +64,10 @@ class Engine:
         except msgspec.MsgspecError:
             return engine
         record = FabricRecord(
-            down_histogram=lasting.down_histogram,
-            ports=[port.record() for port in lasting.ports],
+            lasting.boot,
+            lasting.wall_offset_ns,
+            lasting.down_histogram,
+            [port.record() for port in lasting.ports],
         )
         engine._use(node, settings, stale_after_ns, record)
         return engine
@@ -95,7 +97,7 @@ class Engine:
             _VERSION: CHECKPOINT_VERSION,
             _SETTINGS: encode(self._settings),
             _FABRIC: encode(record),
-            _LASTING: encode(Lasting.of(record.down_histogram, record.ports)),
+            _LASTING: encode(_lasting(record)),
         }
 
     def orphans(self, open_outages: Iterable[Outage]) -> list[Outage]:
@@ -113,6 +115,11 @@ class Engine:
     def port(self, key: str) -> PortRecord | None:
         """What is kept of a port."""
         return self._fabric.port(key)
+
+
+def _lasting(record: FabricRecord) -> Lasting:
+    ports = [LastingPort.of(port) for port in record.ports]
+    return Lasting(record.boot, record.wall_offset_ns, record.down_histogram, ports)
 
 
 def _record_in(checkpoint: Mapping[str, bytes]) -> FabricRecord:

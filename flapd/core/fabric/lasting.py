@@ -4,14 +4,14 @@ Fields are only ever added, each with a default: an upgrade or a downgrade that 
 from a checkpoint goes on with these, and no total falls.
 """
 
-from collections.abc import Iterable
-
 import msgspec
 
 from flapd.core.fabric.book import Book
+from flapd.core.fabric.naming import Names
 from flapd.core.fabric.tally import Tally
 from flapd.core.fabric.view import DownHistogram, LinkTotals
 from flapd.core.fabric.watch import PortRecord
+from flapd.core.fabric.witness import WitnessBook
 from flapd.model.port import Port
 
 
@@ -22,11 +22,35 @@ class LastingPort(msgspec.Struct):
     changes: int
     """Revisions of the port told so far."""
     totals: LinkTotals
+    witness_value: int | None
+    before_ns: int
+    """Start of the last reading."""
+    read_until_ns: int
+    named_up_to: int
+
+    @classmethod
+    def of(cls, record: PortRecord) -> "LastingPort":
+        book = record.book
+        return cls(
+            record.port,
+            book.ever_up,
+            book.best_rate_mbps,
+            record.changes,
+            book.tally.totals,
+            book.witness.value,
+            book.before_ns,
+            book.read_until_ns,
+            book.names.up_to,
+        )
 
     def record(self) -> PortRecord:
-        """A port of which nothing else is known: it is counted from its next reading on."""
+        """Counted on from its last reading; what was open then is not known any more."""
         book = Book(
+            witness=WitnessBook(value=self.witness_value, before_ns=self.before_ns),
+            before_ns=self.before_ns,
+            read_until_ns=self.read_until_ns,
             ever_up=self.ever_up,
+            names=Names(self.named_up_to),
             best_rate_mbps=self.best_rate_mbps,
             tally=Tally(totals=self.totals),
         )
@@ -34,19 +58,7 @@ class LastingPort(msgspec.Struct):
 
 
 class Lasting(msgspec.Struct):
+    boot: str
+    wall_offset_ns: int | None
     down_histogram: DownHistogram
     ports: list[LastingPort]
-
-    @classmethod
-    def of(cls, down_histogram: DownHistogram, records: Iterable[PortRecord]) -> "Lasting":
-        ports = [
-            LastingPort(
-                port.port,
-                port.book.ever_up,
-                port.book.best_rate_mbps,
-                port.changes,
-                port.book.tally.totals,
-            )
-            for port in records
-        ]
-        return cls(down_histogram, ports)
