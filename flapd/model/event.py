@@ -79,6 +79,7 @@ Change = Literal[
     "flapping",
     "calm",
     "witness",
+    "bit_errors",
     "maintenance",
     "repaired",
 ]

@@ -85,6 +85,10 @@ class PortView(msgspec.Struct, frozen=True):
     """Soon after a boot: downs are recorded, not alerted."""
     repaired: "Repair | None" = None
     """The last repair somebody told of."""
+    bit_error_ratio: float | None = None
+    """Errors left after correction, of the last 12 minutes; None where that cannot be told."""
+    bit_error_level: str = "good"
+    """`good`, `warn` or `critical`."""
     wants_state: bool = False
     """Its witness cannot be counted on: the state must be read on every fast sweep."""
 

@@ -23,6 +23,7 @@ from flapd.core.fabric.catalogue import (
 )
 from flapd.core.fabric.damping import penalty_at
 from flapd.core.fabric.ledger import Ledger
+from flapd.core.fabric.quality import SYMBOL_ERRORS, Level, Quality, bit_error_ratio, look
 from flapd.core.fabric.reading import LinkReading
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import PortView, Repair, WitnessStatus
@@ -57,6 +58,8 @@ class PortRecord(msgspec.Struct):
     """Revisions of the port told so far."""
     told_witness: WitnessStatus = "unproven"
     told_flapping: bool = False
+    quality: Quality = msgspec.field(default_factory=Quality)
+    told_level: Level = "good"
     repaired: Repair | None = None
     gone_unix_ns: int | None = None
     """When discovery last found that it is not there; None while it is."""
@@ -125,6 +128,9 @@ class PortWatch:
         return [self.changed("repaired", note, now_ns), *self._changes(now_ns)]
 
     def pass_time(self, now_ns: int) -> list[Event]:
+        values = self.record.values
+        errors = values.get(SYMBOL_ERRORS) if self.record.book.up and self._fresh else None
+        look(self.record.quality, now_ns, errors, values.get(RATE_MBPS))
         return [*self.ledger.pass_time(now_ns), *self._changes(now_ns)]
 
     def observe(self, sample: Sample) -> list[Event]:
@@ -208,6 +214,8 @@ class PortWatch:
             maintenance=self.ledger.maintenance,
             grace=now_ns < book.grace_until_ns,
             repaired=record.repaired,
+            bit_error_ratio=bit_error_ratio(record.quality, now_ns, rate_mbps),
+            bit_error_level=record.quality.level,
             wants_state=self._wants_state,
         )
 
@@ -245,6 +253,10 @@ class PortWatch:
         if status != record.told_witness:
             record.told_witness = status
             told.append(self.changed("witness", status, now_ns))
+        level = record.quality.level
+        if level != record.told_level:
+            record.told_level = level
+            told.append(self.changed("bit_errors", level, now_ns))
         flapping = record.book.tally.damping.flapping
         if flapping != record.told_flapping:
             record.told_flapping = flapping
