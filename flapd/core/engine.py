@@ -126,6 +126,10 @@ def _record_in(checkpoint: Mapping[str, bytes]) -> FabricRecord:
     if checkpoint.get(_VERSION) != CHECKPOINT_VERSION:
         raise CheckpointError("it is of another version of flapd")
     try:
-        return msgspec.msgpack.decode(checkpoint.get(_FABRIC, b""), type=FabricRecord)
-    except msgspec.MsgspecError as error:
+        record = msgspec.msgpack.decode(checkpoint.get(_FABRIC, b""), type=FabricRecord)
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise CheckpointError(f"it is damaged: {error}") from error
+    for port in record.ports:
+        if not port.book.is_whole:
+            raise CheckpointError(f"it is damaged: {port.port.name} lacks an outage it goes on")
+    return record

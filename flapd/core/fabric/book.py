@@ -35,3 +35,12 @@ class Book(msgspec.Struct):
     """Down time of the flap that ended last (the middle of its interval)."""
     grace_until_ns: int = 0
     tally: Tally = msgspec.field(default_factory=Tally)
+
+    @property
+    def is_whole(self) -> bool:
+        """Every outage that something refers to is there."""
+        named = {debt.outage for debt in self.witness.debts}
+        named |= {entry.outage for entry in self.tally.uncounted}
+        if self.episode is not None:
+            named.add(self.episode.outage)
+        return named <= self.outages.keys()

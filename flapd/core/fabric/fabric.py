@@ -62,6 +62,7 @@ class Fabric:
         self._record = record
         self._stuck: dict[str, int] = {}
         self._is_scouted = False
+        self._blind: frozenset[str] = frozenset()
         self._now_ns = 0
         self._ports: dict[str, PortWatch] = {}
         for port in record.ports:
@@ -106,6 +107,7 @@ class Fabric:
             ),
             down_histogram=DownHistogram(list(histogram.counts), histogram.sum_ns),
             stuck_readers=dict(self._stuck),
+            blind=self._blind,
             boot=record.boot,
             wall_offset_ns=record.wall_offset_ns,
             maintenance=tuple(record.works.views(record.wall_offset_ns or 0)),
@@ -208,6 +210,7 @@ class Fabric:
     def _ports_present(self, present: PortsPresent) -> list[Event]:
         """Ports that the last agent or sampler knew may be gone since."""
         self._is_scouted = True
+        self._blind = frozenset(present.blind)
         keys = set(present.keys)
         return [
             event

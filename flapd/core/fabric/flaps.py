@@ -83,12 +83,11 @@ class Flaps:
         flap = begun(name, down, node=self._node, port=port, boot=self.boot, grace=is_grace)
         return self.put(flap)
 
-    def explain(self, outage: Outage, *, admin: bool) -> Outage:
-        """What a reading tells of why it is down: a device that is read again was made anew."""
-        if outage.cause == "removed":
-            return self.put(replace(outage, cause="driver_reload"))
-        if admin and outage.cause in BY_ITSELF and not self._episode.earlier_downs:
-            return self.put(replace(outage, cause="admin"))
+    def explain(self, outage: Outage, cause: Cause) -> Outage:
+        """Why it is down after all: what was told before it was known stays as it is."""
+        is_open_question = outage.cause in BY_ITSELF and not self._episode.earlier_downs
+        if is_open_question or outage.cause == "removed":
+            return self.put(replace(outage, cause=cause))
         return outage
 
     def bounce(

@@ -156,6 +156,7 @@ class Ledger:
         witness_before_ns = book.witness.before_ns
         outage = self.open_outage
         shows_down = reading.up is False and book.up is True and outage is None
+        could_count = self.witness.can_count
         account = self._ask_witness(reading, shows_down=shows_down)
         self._settle(account, reading.after_ns)
         if outage is not None:
@@ -163,7 +164,7 @@ class Ledger:
         elif account.downs:
             self._down_by_witness(reading, account, witness_before_ns)
         elif shows_down:
-            self._down_by_state(reading)
+            self._down_by_state(reading, is_owed=could_count and self.witness.can_count)
         self._note_rate(reading)
         self.stamp(reading.before_ns, witness=False, up=reading.up)
         self._count_certain(reading.before_ns)
@@ -180,9 +181,9 @@ class Ledger:
             outage = self.book.outages[debt.outage]
             cause: Cause = "link" if outage.cause in BY_ITSELF else outage.cause
             self._flaps.put(replace(outage, layer="physical", cause=cause))
-            self.book.tally.add(debt.outage, "physical", 1, now_ns)
+            self._count_later(debt.outage, "physical", 1, now_ns)
         for debt in account.unpaid:
-            self.book.tally.add(debt.outage, debt.layer, 1, now_ns)
+            self._count_later(debt.outage, debt.layer, 1, now_ns)
 
     def _down_by_witness(
         self, reading: LinkReading, account: Account, witness_before_ns: int
@@ -207,26 +208,29 @@ class Ledger:
             first_value=None if value is None else value - account.downs + 1,
         )
         outage = self._flaps.go_down(down, reading.before_ns)
-        book.tally.add(outage.id, "physical", account.downs, reading.after_ns)
+        self._count_later(outage.id, "physical", account.downs, reading.after_ns)
         if reading.up:
             self._flaps.come_up(outage, reading, earliest_ns)
 
-    def _down_by_state(self, reading: LinkReading) -> None:
-        """The state went down: the witness owes it, or cannot tell."""
-        layer, can_count = reading.down_layer, self.witness.can_count
+    def _down_by_state(self, reading: LinkReading, *, is_owed: bool) -> None:
+        """The state went down: the witness owes it, or cannot tell.
+
+        One that is read for the first time may have it already.
+        """
+        layer = reading.down_layer
         down = Down(
             Edge(self.book.up_before_ns, reading.after_ns, self.wall_offset_ns),
             evidence="state",
             layer=layer or "physical",
             cause=self._cause_now(layer, reading),
             at_least=self.witness.at_its_stop,
-            first_value=self.witness.next_value if can_count and layer == "physical" else None,
+            first_value=self.witness.next_value if is_owed and layer == "physical" else None,
         )
         outage = self._flaps.go_down(down, reading.before_ns)
-        if can_count:
+        if is_owed:
             self.witness.owe(Debt(outage.id, reading.after_ns, layer))
         else:
-            self.book.tally.add(outage.id, layer, 1, reading.after_ns)
+            self._count_later(outage.id, layer, 1, reading.after_ns)
 
     def _cause_now(self, layer: Layer | None, reading: LinkReading) -> Cause:
         if self.maintenance:
@@ -239,9 +243,11 @@ class Ledger:
         """An outage goes on, may have had more downs in it, and may be over."""
         book, flaps = self.book, self._flaps
         is_known_down = outage.seen == "observed" and book.up is False
-        if self._is_removed:
+        if self._is_removed and (reading.up is not None or reading.witness is not None):
+            outage = flaps.explain(outage, "driver_reload")
             book.grace_until_ns = reading.after_ns + self._settings.boot_grace.ns
-        outage = flaps.explain(outage, admin=reading.admin)
+        elif reading.admin:
+            outage = flaps.explain(outage, "admin")
         if account.downs:
             outage = flaps.bounce(
                 outage,
@@ -250,7 +256,7 @@ class Ledger:
                 since_ns=counted_since_ns,
                 known_until_ns=book.up_before_ns if book.up is False else 0,
             )
-            book.tally.add(outage.id, "physical", account.downs, reading.after_ns)
+            self._count_later(outage.id, "physical", account.downs, reading.after_ns)
         if reading.up is False:
             flaps.stay_down(outage, reading)
         elif reading.up:
@@ -263,6 +269,9 @@ class Ledger:
         if rate_mbps is not None:
             self._flaps.came_back_at(rate_mbps, self.expected_rate_mbps or book.best_rate_mbps)
             book.best_rate_mbps = max(book.best_rate_mbps, rate_mbps)
+
+    def _count_later(self, outage: str, layer: Layer | None, downs: int, now_ns: int) -> None:
+        self.book.tally.add(outage, layer, downs, now_ns, planned=self.maintenance)
 
     def _count_certain(self, now_ns: int, *, everything: bool = False) -> None:
         book, outage = self.book, self.open_outage

@@ -33,6 +33,8 @@ class Uncounted(msgspec.Struct, frozen=True):
     layer: Layer | None
     downs: int
     since_ns: int
+    planned: bool = False
+    """They fell into planned work, whatever the first down of the outage did."""
 
 
 class Tally(msgspec.Struct):
@@ -40,8 +42,10 @@ class Tally(msgspec.Struct):
     totals: LinkTotals = msgspec.field(default_factory=LinkTotals)
     damping: Damping = msgspec.field(default_factory=Damping)
 
-    def add(self, outage: str, layer: Layer | None, downs: int, now_ns: int) -> None:
-        self.uncounted.append(Uncounted(outage, layer, downs, now_ns))
+    def add(
+        self, outage: str, layer: Layer | None, downs: int, now_ns: int, *, planned: bool
+    ) -> None:
+        self.uncounted.append(Uncounted(outage, layer, downs, now_ns, planned))
 
     def count_certain(
         self, outages: Mapping[str, Outage], down: str | None, settings: FlapSettings, now_ns: int
@@ -57,6 +61,8 @@ class Tally(msgspec.Struct):
 
     def _count(self, entry: Uncounted, outage: Outage, settings: FlapSettings, now_ns: int) -> None:
         cause = CAUSE_OF_LAYER[entry.layer] if outage.cause in BY_ITSELF else outage.cause
+        if entry.planned:
+            cause = "maintenance"
         self.totals.downs[cause] = self.totals.downs.get(cause, 0) + entry.downs
         if cause in COUNTED_CAUSES and not outage.grace:
             add_downs(self.damping, entry.downs, outage.down.earliest_ns, settings, now_ns)

@@ -126,6 +126,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     down_histogram: DownHistogram = msgspec.field(default_factory=DownHistogram)
     stuck_readers: dict[str, int] = {}
     """Device -> monotonic time since which its reader waits in one read."""
+    blind: frozenset[str] = frozenset()
+    """Devices of which it cannot be told now which ports they have."""
     boot: str = ""
     wall_offset_ns: int | None = None
     """Unix time minus monotonic time; None before the first clock pair."""

@@ -39,6 +39,7 @@ from flapd.model.observation import (
 from flapd.model.port import Port
 
 _IFF_UP = 1
+_WRAP = 1 << 32
 _OF_THE_LINK = frozenset({STATE, PHYSICAL_STATE, CARRIER, CARRIER_DOWNS, CARRIER_UPS, FLAGS})
 _GONE = "ENODEV"
 """What a descriptor gives whose device was unregistered, also if it is back by now."""
@@ -71,7 +72,8 @@ class PortWatch:
     def __init__(self, node: str, record: PortRecord, *, boot: str, settings: FlapSettings) -> None:
         self.record = record
         self.ledger = Ledger(node, record.port, record.book, boot=boot, settings=settings)
-        self.present = False
+        self.present = record.gone_unix_ns is None
+        """As last known, until discovery tells."""
         self.errors: dict[str, str] = {}
         self.last_read_ns: int | None = None
         self._node = node
@@ -345,7 +347,9 @@ class PortWatch:
             record.carrier_on_difference = ups - downs + (0 if carrier else 1)
         if record.carrier_on_difference is None:
             return None
-        return ups - downs >= record.carrier_on_difference
+        # Either may have wrapped at 2^32 before the other.
+        over = (ups - downs - record.carrier_on_difference) % _WRAP
+        return over < _WRAP // 2
 
     def _state(self, values: dict[str, int]) -> tuple[bool | None, Layer | None]:
         state, physical = values.get(STATE), values.get(PHYSICAL_STATE)

@@ -511,3 +511,64 @@ def test_a_score_is_capped_and_clear_a_day_after_its_last_down(
         assert 0 < damping.penalty <= 750 * 2**4
     let_time_pass(damping, now + 24 * HOUR + 1, settings)
     assert not damping.flapping
+
+
+def test_a_netdev_replaced_while_its_link_is_down_makes_no_witness_a_liar() -> None:
+    node = steady(ROCE)
+    other = Port(ROCE.key, "mlx5_1", 1, "Ethernet", netdev="eth9", witnesses=(DOWNS,))
+    node.step(PortSeen(other, BEGIN + 500 * MS))
+    node.roce(600, 3, 3)
+    for at in range(700, 4_000, 100):
+        node.roce(at, 3, 3)
+    node.roce(4_000, 3, 4)
+    node.roce(9_000, 3, 4)
+
+    (view,) = node.engine.snapshot().ports
+    assert view.witness_status != "lying"
+    assert node.downs() == {"link": 1}
+
+
+def test_downs_of_planned_work_count_for_it_although_the_link_was_down_before() -> None:
+    node = steady()
+    node.ib(100, 8, DOWN)
+    node.ib(1_500, 8, DOWN)
+    node.step(Maintenance(None, BEGIN + 60 * S, "cable swap", BEGIN + 2 * S))
+    for bounce in range(1, 7):
+        node.ib(2_000 + 1_000 * bounce, 8 + bounce, DOWN)
+    node.ib(9_000, 14, UP)
+
+    assert node.downs() == {"link": 1, "maintenance": 6}
+    assert not node.engine.snapshot().ports[0].flapping
+
+
+def test_a_device_that_only_fails_was_not_reloaded() -> None:
+    node = steady()
+    for at, error in ((500, "ENODEV"), (600, "ENOENT")):
+        at_ns = BEGIN + at * MS
+        node.step(Sample(IB.key, at_ns, at_ns + MS, 0, {}, {STATE: error}))
+    node.step(PortsPresent((), (), BEGIN + S))
+
+    assert [(flap.cause, flap.status) for flap in node.flaps] == [("removed", "open")]
+
+
+def test_carrier_counts_that_wrap_one_after_the_other_do_not_turn_up_and_down_round() -> None:
+    node = Node(ROCE)
+    top = (1 << 32) - 1
+    for at, downs, ups in ((0, top - 1, top), (100, top, top)):
+        values = {DOWNS: downs, UPS: ups, CARRIER: int(at == 0), FLAGS: 0x1003}
+        at_ns = BEGIN + at * MS
+        node.step(Sample(ROCE.key, at_ns, at_ns + MS, READ_WITNESS | READ_CARRIER, values))
+    for at, downs, ups, up in ((200, top, 0, True), (300, 0, 0, False), (400, 0, 1, True)):
+        at_ns = BEGIN + at * MS
+        node.step(Sample(ROCE.key, at_ns, at_ns + MS, READ_WITNESS, {DOWNS: downs, UPS: ups}))
+        assert node.engine.snapshot().ports[0].up is up
+
+
+def test_a_port_is_as_last_known_until_discovery_tells() -> None:
+    node = steady()
+    engine = Engine.of_recording("node7", node.engine.checkpoint())
+    assert engine.snapshot().ports[0].present
+    engine.step(PortsPresent((), ("mlx5_0",), BEGIN + S))
+
+    assert engine.snapshot().ports[0].present
+    assert engine.snapshot().blind == {"mlx5_0"}
