@@ -3,12 +3,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-all test-pythons bench install-node check format system-packages requirements clean
+.PHONY: help demo test test-all test-kernel test-pythons bench install-node check format system-packages requirements clean
 
 help:
 	@echo "make demo             the agent on a simulated node: flaps as they happen, and where to look"
 	@echo "make test             set up, check style and types, run the tests"
 	@echo "make test-all         the long ones as well: twenty seeds of random flaps (15 minutes)"
+	@echo "make test-kernel      of the tests those in virtual machines: real RDMA devices, real systemd (5 minutes)"
 	@echo "make test-pythons     most tests with Python 3.10 and 3.13"
 	@echo "make bench            what flapd takes and how fast it is, beside its budgets (10 minutes)"
 	@echo "make install-node     install it on this node, as a service of systemd (needs root)"
@@ -17,7 +18,8 @@ help:
 	@echo "make requirements     pin anew what pyproject.toml asks for (needs uv)"
 	@echo "make clean            remove .venv and caches; then PYTHON=... chooses another Python"
 
-SYSTEM_PACKAGES := fuse3 iproute2 python3-venv systemd
+SYSTEM_PACKAGES := fuse3 iproute2 python3-venv systemd \
+  qemu-system-x86 mmdebstrap debian-archive-keyring cpio e2fsprogs xz-utils
 
 .venv/ready: requirements/dev.txt pyproject.toml scripts/set-up
 	@PYTHON=$(PYTHON) scripts/set-up
@@ -31,6 +33,9 @@ test: check
 
 test-all: check
 	@$(BIN)/python -m pytest -q -m ""
+
+test-kernel: .venv/ready
+	@$(BIN)/python -m pytest -q tests/kernel
 
 test-pythons:
 	@scripts/test-pythons

@@ -14,24 +14,26 @@ import msgspec
 
 from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.fabric.settings import FlapSettings
+from flapd.limits import beyond_limits
 from flapd.model.duration import Duration, parse_duration
 from flapd.model.errors import FlapdError
-from flapd.serve.settings import HttpSettings, MetricsSettings, parse_listen
-from flapd.sources.settings import PathsSettings, PortsSettings, SamplingSettings
+from flapd.serve.settings import HttpSettings, MetricsSettings
+from flapd.sources.settings import (
+    PathsSettings,
+    PortsSettings,
+    SamplingSettings,
+    SourcesSettings,
+)
 from flapd.store.settings import HistorySettings
 from flapd.store.size import Size, parse_size
 
 DEFAULT_PATH = Path("/etc/flapd/flapd.toml")
 LARGEST_BYTES = 1 << 20
-MOST_RING_ROWS = 900_000
-"""Of one port: some 90 MB of tmpfs."""
 
 _PREFIX = "FLAPD_"
 _NO_KEY = "there is no such key"
 _CLOSE = 0.8
 _LONGEST_SHOWN = 120
-_SOCKET_PATH_BYTES = 107
-"""sizeof(sun_path) - 1 (include/uapi/linux/un.h)."""
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
@@ -55,6 +57,7 @@ class Config(msgspec.Struct, frozen=True):
     paths: PathsSettings = PathsSettings()
     sampling: SamplingSettings = SamplingSettings()
     ports: PortsSettings = PortsSettings()
+    sources: SourcesSettings = SourcesSettings()
     flap: FlapSettings = FlapSettings()
     job: JobSettings = JobSettings()
     cost: CostSettings = CostSettings()
@@ -124,7 +127,7 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     written = _from_file(_read(path), faults)
     written.update(_from_environment(environ, faults))
     config = _compose(written, faults)
-    faults.extend(_across(config, written))
+    faults.extend(_beyond_limits(config, written))
     if faults:
         raise ConfigError(faults)
     return config
@@ -316,38 +319,10 @@ def _right(declared: Any) -> str:
     return _RIGHT_BY_TYPE.get(bare, 'a list of strings, such as ["mlx5_*"]')
 
 
-def _across(config: Config, written: Mapping[_Key, _Written]) -> Iterator[Fault]:
-    """What no field can tell by its type alone."""
-    sampling = config.sampling
-    if sampling.slow_interval < sampling.interval:
-        yield Fault(
-            "sampling.slow_interval",
-            f'"{sampling.slow_interval}"',
-            f"at least sampling.interval, which is {sampling.interval}",
-        )
-    rows = sampling.keep.ns // max(1, sampling.interval.ns)
-    if rows > MOST_RING_ROWS:
-        longest = Duration(MOST_RING_ROWS * sampling.interval.ns)
-        yield Fault(
-            "sampling.keep",
-            f'"{sampling.keep}"',
-            f"at most {longest} at sampling.interval {sampling.interval}, since it is memory",
-        )
-    shortest = Duration(2 * sampling.black_box.ns)
-    if sampling.keep < shortest:
-        yield Fault(
-            "sampling.keep",
-            f'"{sampling.keep}"',
-            f"at least {shortest}, twice sampling.black_box, which is taken from it",
-        )
-    for key in PathsSettings.__struct_fields__:
-        if not getattr(config.paths, key):
-            yield written["paths", key].fault(f"paths.{key}", "a path")
-    if len(config.paths.socket.encode()) > _SOCKET_PATH_BYTES:
-        yield written["paths", "socket"].fault(
-            "paths.socket", f"a path of at most {_SOCKET_PATH_BYTES} bytes, as the kernel has it"
-        )
-    try:
-        parse_listen(config.http.listen)
-    except ValueError as error:
-        yield written["http", "listen"].fault("http.listen", str(error))
+def _beyond_limits(config: Config, written: Mapping[_Key, _Written]) -> Iterator[Fault]:
+    """Faults of what is written and of defaults that do not go with it."""
+    for section, key, right in beyond_limits(
+        config.paths, config.sampling, config.flap, config.http
+    ):
+        default = _Written(getattr(getattr(config, section), key))
+        yield written.get((section, key), default).fault(f"{section}.{key}", right)

@@ -1,62 +1,65 @@
-"""The agent of one node: wires sources, engine, store and serving together."""
+"""The agent of one node: wires sources, engine and store together, and answers what is served."""
 
-import asyncio
 import concurrent.futures
 import contextlib
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import structlog
 
 from flapd import __version__
-from flapd.config import DEFAULT_PATH, Config, ConfigError
+from flapd.config import Config, ConfigError
 from flapd.core.engine import CheckpointError, Engine
 from flapd.core.fabric.view import MaintenanceView, Snapshot
 from flapd.model.errors import FlapdError
 from flapd.model.observation import Expectations, Maintenance, Observation, Repaired
 from flapd.model.times import SECOND_NS
-from flapd.pump import Pump
+from flapd.pump import EngineBusyError, Pump
 from flapd.serve.agent import About, Health, RecordingStatus
-from flapd.serve.server import Server
-from flapd.service import ServiceManager, status_line
+from flapd.serve.errors import ApiError
+from flapd.service import status_line
 from flapd.sources.discovery import refuse_no_sysfs
 from flapd.sources.files import read_text
 from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
+from flapd.sources.settings import PathsSettings
 from flapd.store.files import is_volatile
-from flapd.store.flap_query import FlapQuery
-from flapd.store.history import open_history
+from flapd.store.history import History, open_history
 from flapd.store.history_reader import HistoryReader
 from flapd.store.keeper import Keeper
-from flapd.store.lock import WAIT_SECONDS, DirectoryLock
+from flapd.store.lock import DirectoryLock
 from flapd.store.recorder import Recorder, Request
 from flapd.store.remembered import Known, remembered_samples
 
-END_WITHIN_SECONDS = 4.5
-"""SIGTERM is obeyed within this, whatever hardware or disk do; service managers expect 5 s."""
 SHORTEST_STALE_NS = 3 * SECOND_NS
 STALE_INTERVALS = 5
 """A port that was not read for so many fast intervals is not known to be up."""
-STARTS_WITHIN_SECONDS = 2 * WAIT_SECONDS + 20
-"""It waits for two locks, one after the other."""
 MOST_OPEN_FLAPS = 1000
 """A port has one at most."""
 _LAST_COMMIT_SECONDS = 2.0
 _KEEPER_ENDS_WITHIN_SECONDS = 0.5
 _CATCH_UP_SECONDS = 1.0
-_LOOK_EVERY_SECONDS = 1.0
+ENGINE_ANSWERS_WITHIN_SECONDS = 2.0
+"""What is asked of it over HTTP holds a thread of the server no longer."""
 
+_T = TypeVar("_T")
 _log = structlog.get_logger("flapd.node")
-
 
 RELOADED = ("sampling", "ports")
 """Sections that SIGHUP puts into force; a change of any other needs a restart."""
+
+
+class Reload(msgspec.Struct, frozen=True):
+    """What became of the configuration that was read last."""
+
+    ok: bool = True
+    """False: it was refused, and the one before is in force."""
+    restart_needed: tuple[str, ...] = ()
+    """Sections of it that are not in force until the next start."""
 
 
 class Node:
@@ -64,37 +67,27 @@ class Node:
 
     def __init__(self, config: Config, config_path: Path) -> None:
         """Takes the lock and opens the history; FlapdError where either cannot be had."""
-        paths = config.paths
         self._config = config
         self._config_path = config_path
-        self._reloaded_ok = True
+        self._reload = Reload()
         self._started_ns = time.monotonic_ns()
         self._subscribers: list[Callable[[], None]] = []
         self._events_told = 0
         self.node = config.node.name
+        paths = config.paths
         refuse_no_sysfs(Path(paths.sysfs))
         self._boot = boot = _boot_id(Path(paths.proc))
-        self._locks = [
-            DirectoryLock(Path(paths.state), "paths.state"),
-            DirectoryLock(Path(paths.ring), "paths.ring"),
-        ]
-        if is_volatile(Path(paths.state)):
-            _log.warning("history_will_not_last", path=paths.state)
+        self._locks = _locks(paths)
         history_path = Path(paths.state) / "history.sqlite"
-        history, set_aside = open_history(history_path, config.sampling.black_box.ns)
-        self._store = history
-        if set_aside is not None:
-            _log.error("history_was_corrupt", set_aside=str(set_aside))
+        self._store = _opened(history_path, config.sampling.black_box.ns)
         self.history = HistoryReader(history_path)
-        self._engine = self._engine_from(history.checkpoint())
-        open_flaps = self.history.flaps(FlapQuery(status="open", limit=MOST_OPEN_FLAPS)).items
-        history.commit(self._engine.orphans(open_flaps), {})
+        self._engine = self._engine_from(self._store.checkpoint())
         self._recorder = Recorder(Path(paths.state) / "recording", self.node, __version__)
         self._recorder.resume(self._engine.checkpoint())
-        self._pump = Pump(self._engine, history, self._recorder, boot, self._published)
+        self._pump = Pump(self._engine, self._store, self._recorder, boot, self._published)
         self._keeper = Keeper(
             history_path,
-            history,
+            self._store,
             config.history,
             ring=Path(paths.ring),
             boot=boot,
@@ -162,12 +155,12 @@ class Node:
         gbps = ports.expect_rate_gbps
         return Expectations(ports.expect, None if gbps is None else round(1000 * gbps))
 
-    def _present(self) -> frozenset[str] | None:
-        """Keys of the ports that are there; None until discovery has told."""
+    def _present(self) -> dict[str, str] | None:
+        """Names of the ports that are there by key; None until discovery has told."""
         snapshot = self._pump.snapshot
         if not snapshot.is_scouted:
             return None
-        return frozenset(view.port.key for view in snapshot.ports if view.present)
+        return {view.port.key: view.port.name for view in snapshot.ports if view.present}
 
     def start(self) -> None:
         """What the ring saw between the checkpoint and the end of the last agent comes first."""
@@ -180,15 +173,18 @@ class Node:
         try:
             config = read_config()
         except ConfigError as error:
-            self._reloaded_ok = False
+            self._reload = msgspec.structs.replace(self._reload, ok=False)
             for fault in error.faults:
                 _log.error("configuration_refused", fault=str(fault))
             return
-        self._reloaded_ok = True
-        for section in Config.__struct_fields__:
-            if getattr(config, section) != getattr(self._config, section):
-                event = "section_reloaded" if section in RELOADED else "section_needs_restart"
-                _log.info(event, section=section)
+        changed = _changed(self._config, config)
+        waiting = tuple(section for section in changed if section not in RELOADED)
+        self._reload = Reload(ok=True, restart_needed=waiting)
+        for section in changed:
+            if section in waiting:
+                _log.warning("section_needs_restart", section=section)
+            else:
+                _log.info("section_reloaded", section=section)
         self._config = msgspec.structs.replace(
             self._config, sampling=config.sampling, ports=config.ports
         )
@@ -226,8 +222,10 @@ class Node:
             sampler_restarts=self._sampler.health.restarts,
             history_write_errors=pump.write_errors,
             events_not_durable=pump.events_not_durable,
+            events_dropped=pump.events_dropped,
             observations_refused=pump.observations_refused,
-            config_reloaded_ok=self._reloaded_ok,
+            config_reloaded_ok=self._reload.ok,
+            restart_needed=self._reload.restart_needed,
             reads=self._sampler.health.reads,
         )
 
@@ -250,21 +248,26 @@ class Node:
         self._subscribers = [*self._subscribers, committed]
 
     def maintain(self, key: str | None, until_ns: int, reason: str) -> tuple[MaintenanceView, ...]:
-        return self._taken([Maintenance(key, until_ns, reason, time.monotonic_ns())]).maintenance
+        planned = Maintenance(key, until_ns, reason, time.monotonic_ns())
+        return self._ask(self._engine.snapshot, [planned]).maintenance
 
     def end_maintenance(self) -> tuple[MaintenanceView, ...]:
         now_ns = time.monotonic_ns()
-        keys = {planned.key for planned in self._pump.snapshot.maintenance} | {None}
-        return self._taken([Maintenance(key, now_ns, "", now_ns) for key in keys]).maintenance
+        # Of what is published some may be missing that began just now.
+        going_on = self._ask(self._engine.snapshot).maintenance
+        keys = {planned.key for planned in going_on} | {None}
+        ended = [Maintenance(key, now_ns, "", now_ns) for key in keys]
+        return self._ask(self._engine.snapshot, ended).maintenance
 
     def repaired(self, key: str, note: str) -> None:
-        self._taken([Repaired(key, note, time.monotonic_ns())])
+        self._ask(self._engine.snapshot, [Repaired(key, note, time.monotonic_ns())])
 
-    def _taken(self, observations: list[Observation]) -> Snapshot:
-        """As it stands once the engine has taken these."""
-        self._pump.put(observations)
-        snapshot: Snapshot = self._pump.call(self._engine.snapshot).result()
-        return snapshot
+    def _ask(self, function: Callable[[], _T], observations: Iterable[Observation] = ()) -> _T:
+        """What `function` gives in the engine's thread, once it has taken the observations."""
+        try:
+            return self._pump.ask(function, ENGINE_ANSWERS_WITHIN_SECONDS, [*observations])
+        except EngineBusyError as error:
+            raise ApiError("unavailable", str(error)) from error
 
     def not_ready(self) -> list[str]:
         reasons = []
@@ -288,7 +291,7 @@ class Node:
                 raise FlapdError("a recording runs already; only one can")
             self._recorder.start(request, self._engine.checkpoint())
 
-        self._pump.call(start).result()
+        self._ask(start)
         return self._recording_status(request)
 
     def recording(self) -> RecordingStatus | None:
@@ -297,7 +300,7 @@ class Node:
         return self._recording_status(self._recorder.request)
 
     def stop_recording(self) -> RecordingStatus | None:
-        self._pump.call(self._recorder.stop).result()
+        self._ask(self._recorder.stop)
         return self.recording()
 
     def _is_stuck(self, device: str) -> bool:
@@ -312,56 +315,30 @@ class Node:
         )
 
 
-async def run_node(
-    config: Config, read_config: Callable[[], Config], config_path: Path = DEFAULT_PATH
-) -> int:
-    """The agent until SIGTERM or SIGINT: 0 then, 1 where it could not go on.
-
-    SIGHUP has it read its configuration again, by `read_config`.
-    """
-    manager = ServiceManager(os.environ)
-    manager.starting(STARTS_WITHIN_SECONDS)
-    node = Node(config, config_path)
-    server = Server(node, config.http, Path(config.paths.socket), config.metrics.counters)
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    # Not by the loop's own handlers: those end with the loop, and a second SIGTERM would kill.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: _wake(loop, stopping.set))
-    reload = partial(loop.run_in_executor, None, _reload, node, read_config, manager)
-    signal.signal(signal.SIGHUP, lambda *_: _wake(loop, reload))
-    await server.start()
-    node.start()
-    _log.info("started", node=node.node, version=__version__)
-    manager.ready()  # not once all ports are read: dead hardware must not fail the start
-    while not stopping.is_set() and not node.failed:
-        manager.tell_status(node.status_line())
-        manager.feed_watchdog(node.turned_ns)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(stopping.wait(), _LOOK_EVERY_SECONDS)
-    status = 1 if node.failed else 0
-    end_whatever_happens(status)
-    manager.stopping()
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    await server.stop()
-    await loop.run_in_executor(None, node.stop)
-    _log.info("stopped")
-    for number in (signal.SIGTERM, signal.SIGINT):  # the interpreter's end would undo handlers
-        signal.signal(number, signal.SIG_IGN)
-    return status
+def _locks(paths: PathsSettings) -> list[DirectoryLock]:
+    return [
+        DirectoryLock(Path(paths.state), "paths.state"),
+        DirectoryLock(Path(paths.ring), "paths.ring"),
+    ]
 
 
-def _reload(node: Node, read_config: Callable[[], Config], manager: ServiceManager) -> None:
-    manager.reloading()
-    try:
-        node.reload(read_config)
-    finally:
-        manager.ready()
+def _opened(path: Path, black_box_ns: int) -> History:
+    """What is lost with a history that was damaged, or will be lost, is told."""
+    if is_volatile(path.parent):
+        _log.warning("history_will_not_last", path=str(path.parent))
+    history, set_aside = open_history(path, black_box_ns)
+    if set_aside is not None:
+        _log.error("history_was_corrupt", set_aside=str(set_aside))
+    return history
 
 
-def _wake(loop: asyncio.AbstractEventLoop, do: Callable[[], object]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop has ended, and so do we
-        loop.call_soon_threadsafe(do)
+def _changed(now: Config, then: Config) -> list[str]:
+    """Sections in which two configurations differ."""
+    return [
+        section
+        for section in Config.__struct_fields__
+        if getattr(now, section) != getattr(then, section)
+    ]
 
 
 def _boot_id(proc: Path) -> str:
@@ -371,15 +348,3 @@ def _boot_id(proc: Path) -> str:
     if not boot:
         raise FlapdError(f"paths.proc: {path} cannot be read, and without it nothing can be dated")
     return boot
-
-
-def end_whatever_happens(status: int) -> None:
-    """A hanging disk or device must not keep the agent from ending."""
-
-    def end() -> None:
-        _log.error("ended_by_force")
-        os._exit(status)
-
-    timer = threading.Timer(END_WITHIN_SECONDS, end)
-    timer.daemon = True
-    timer.start()

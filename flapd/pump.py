@@ -10,15 +10,19 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent import futures
 from concurrent.futures import Future
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
 from flapd.core.engine import Engine
 from flapd.core.fabric.view import Snapshot, with_totals_of
-from flapd.model.event import Event, Outage, PortChange
+from flapd.event_log import EventLog
+from flapd.model.errors import FlapdError
+from flapd.model.event import Event, Outage
 from flapd.model.observation import ClockPair, Observation, PortSeen, PortsPresent, Tick
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
 from flapd.store.history import History, HistoryCorruptError, HistoryError
@@ -36,7 +40,12 @@ RETRY_NS = SECOND_NS
 """After a commit that failed."""
 PUBLISH_NS = 50 * MILLISECOND_NS
 
+_T = TypeVar("_T")
 _log = structlog.get_logger("flapd.engine")
+
+
+class EngineBusyError(FlapdError):
+    """The engine's thread did not come to what was asked of it; most likely its disk hangs."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -44,6 +53,8 @@ class Call(msgspec.Struct, frozen=True):
 
     function: Callable[[], Any]
     result: "Future[Any]"
+    observations: list[Observation] = []
+    """To be taken, and committed, before."""
 
 
 class PumpHealth(msgspec.Struct):
@@ -52,6 +63,8 @@ class PumpHealth(msgspec.Struct):
     write_errors: int = 0
     events_not_durable: int = 0
     events_committed: int = 0
+    events_dropped: int = 0
+    """Events that the history will never have: the disk took none, and memory is bounded."""
     observations_refused: int = 0
     """Observations that the engine could not take, a fault of ours."""
     failed: bool = False
@@ -83,6 +96,7 @@ class Pump:
         self._queue: queue.Queue[list[Observation] | Call] = queue.Queue(LONGEST_QUEUE)
         self._earlier: list[Observation] = []
         self._uncommitted: list[Event] = []
+        self._event_log = EventLog()
         self._tick_at_ns = self._clock_at_ns = self._publish_at_ns = 0
         self._checkpoint_at_ns = self._retry_at_ns = 0
         self._ending = False
@@ -103,10 +117,34 @@ class Pump:
         self._queue.put(Call(function, result))
         return result
 
+    def ask(
+        self,
+        function: Callable[[], _T],
+        within_seconds: float,
+        observations: Sequence[Observation] = (),
+    ) -> _T:
+        """What `function` gives once the engine has taken `observations`.
+
+        EngineBusyError where that takes longer: then none of it was done, and none will be, unless
+        it is being done just now.
+        """
+        deadline = time.monotonic() + within_seconds
+        result: Future[_T] = Future()
+        try:
+            self._queue.put(Call(function, result, list(observations)), timeout=within_seconds)
+            return result.result(max(0, deadline - time.monotonic()))
+        except (queue.Full, futures.TimeoutError):
+            result.cancel()
+            raise EngineBusyError(
+                f"the engine does not answer within {within_seconds:g} s; its disk may hang"
+            ) from None
+
     def stop(self, within_seconds: float) -> bool:
         """Ends after what is queued, with a last checkpoint; False where that took too long."""
-        self.call(self._end)
-        self._thread.join(within_seconds)
+        deadline = time.monotonic() + within_seconds
+        with suppress(queue.Full):
+            self._queue.put(Call(self._end, Future()), timeout=within_seconds)
+        self._thread.join(max(0, deadline - time.monotonic()))
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -124,6 +162,10 @@ class Pump:
 
     def _turn(self) -> None:
         waiting, call = self._next_batch()
+        if call is not None and call.result.set_running_or_notify_cancel():
+            waiting += call.observations
+        else:
+            call = None
         now_ns = time.monotonic_ns()
         batch = [*self._clock(now_ns), *self._earlier, *waiting, *self._tick(now_ns)]
         self._earlier = []
@@ -189,8 +231,7 @@ class Pump:
             return
         if self.health.events_not_durable:
             _log.info("history_writable_again", events=len(self._uncommitted))
-        for event in self._uncommitted:
-            _log_event(event)
+        self._event_log.tell(self._uncommitted)
         self.health.events_committed += len(self._uncommitted)
         self._uncommitted = []
         self.health.events_not_durable = 0
@@ -198,14 +239,22 @@ class Pump:
         self._publish_at_ns = 0
 
     def _not_committed(self, now_ns: int, error: HistoryError) -> None:
-        """What was told waits in memory; of the oldest only the last revisions if it is much."""
+        """What was told waits in memory; of much of it the last revisions, and the newest."""
         self.health.write_errors += 1
         if not self.health.events_not_durable:
             _log.error("history_unwritable", error=str(error), events=len(self._uncommitted))
         if len(self._uncommitted) > MOST_UNCOMMITTED:
-            self._uncommitted = _latest(self._uncommitted)[-MOST_UNCOMMITTED:]
+            self._drop_oldest()
         self.health.events_not_durable = len(self._uncommitted)
         self._retry_at_ns = self._checkpoint_at_ns = now_ns + RETRY_NS
+
+    def _drop_oldest(self) -> None:
+        latest = _latest(self._uncommitted)
+        self._uncommitted = latest[-MOST_UNCOMMITTED:]
+        dropped = len(latest) - len(self._uncommitted)
+        if dropped:
+            self.health.events_dropped += dropped
+            _log.error("events_dropped", events=dropped, in_all=self.health.events_dropped)
 
     def _publish(self, now_ns: int) -> None:
         """Totals hold only what is on disk: they must not fall when we are killed."""
@@ -230,26 +279,6 @@ class Pump:
 def _latest(events: Sequence[Event]) -> list[Event]:
     """The last revision of each, in the order in which they were first told."""
     return list({event.id: event for event in events}.values())
-
-
-def _log_event(event: Event) -> None:
-    if isinstance(event, PortChange):
-        _log.info("port", port=event.port, change=event.change, note=event.note)
-        return
-    seconds = [
-        ns if ns is None else ns / SECOND_NS for ns in (event.down_ns_min, event.down_ns_max)
-    ]
-    _log.info(
-        "outage",
-        id=event.id,
-        revision=event.revision,
-        port=event.port,
-        status=event.status,
-        kind=event.kind,
-        downs=event.count,
-        down_seconds_min=seconds[0],
-        down_seconds_max=seconds[1],
-    )
 
 
 def _run_call(call: Call) -> None:

@@ -172,13 +172,16 @@ class Demo:
         print()
 
     def _follow_flaps(self, truth: Truth) -> dict[str, dict[str, Any]]:
-        """Prints each revision of each flap as it comes, until the schedule is over."""
+        """Prints what becomes known of each flap as it comes, until the schedule is over."""
         ends_ns = truth.outages[-1].up_monotonic_ns + round(SETTLE_SECONDS * 1e9)
         told: dict[str, dict[str, Any]] = {}
+        printed: set[str] = set()
         while time.monotonic_ns() < ends_ns:
             for flap in reversed(self._get("/flaps")["items"]):
-                if flap["revision"] != told.get(flap["id"], {}).get("revision"):
-                    told[flap["id"]] = flap
+                told[flap["id"]] = flap
+                # A revision that only settles the count says the same.
+                if sentence(flap) not in printed:
+                    printed.add(sentence(flap))
                     print(sentence(flap), flush=True)
             time.sleep(LOOK_EVERY_SECONDS)
         return told

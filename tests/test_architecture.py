@@ -14,9 +14,11 @@ ROWS: list[set[str]] = [
     {"flapd.store"},
     {"flapd.sources"},
     {"flapd.serve", "flapd.fleet"},
-    {"flapd.logs", "flapd.config", "flapd.service"},
+    {"flapd.limits"},
+    {"flapd.logs", "flapd.config", "flapd.service", "flapd.event_log"},
     {"flapd.pump"},
     {"flapd.node", "flapd.hub"},
+    {"flapd.lifecycle"},
     {"flapd.cli"},
     {"flapd.__main__"},
 ]
@@ -41,7 +43,7 @@ PURE = {
 }
 """All that the core may import: nothing with a clock, a file, or chance in it."""
 
-HEAVY = {"aiohttp", "asyncio", "prometheus_client", "rich", "structlog", "sqlite3"}
+HEAVY = {"aiohttp", "asyncio", "prometheus_client", "pyroute2", "rich", "structlog", "sqlite3"}
 """What the sampler, which starts with every agent, must not carry."""
 
 

@@ -44,6 +44,7 @@ def test_every_key_of_the_file_arrives(tmp_path: Path) -> None:
         state = "/c"
         ring = "/d"
         socket = "/e"
+        dev = "/f"
 
         [sampling]
         interval = "20ms"
@@ -75,6 +76,7 @@ def test_every_key_of_the_file_arrives(tmp_path: Path) -> None:
         "/c",
         "/d",
         "/e",
+        "/f",
     ]
     assert [str(getattr(config.sampling, key)) for key in config.sampling.__struct_fields__] == [
         "20ms",
@@ -115,6 +117,9 @@ def test_an_empty_file_and_no_default_file_give_the_defaults(tmp_path: Path) -> 
         ("sampling.keep = nan", RIGHT_DURATION),
         ("sampling.keep = -1", RIGHT_DURATION),
         ("flap.drop_after = []", RIGHT_DURATION),
+        ("flap.drop_after = 0", "at least 1s, or every flap would be a drop"),
+        ("flap.burst_max = 0", "at least flap.merge_within, which is 2s"),
+        ("flap.clear = 5000", "less than flap.suspect, which is 2000"),
         ("node.name = 3", "a name of 1 to 253 printable characters"),
         ('node.name = ""', "a name of 1 to 253 printable characters"),
         (
@@ -284,8 +289,43 @@ def test_a_ring_too_short_for_a_black_box_is_refused() -> None:
     (found,) = faults_of(None, environ)
 
     assert str(found) == (
-        'sampling.keep = "1m": at least 62s, twice sampling.black_box, which is taken from it'
+        'sampling.keep = "1m": at least 62s, twice sampling.black_box, which is taken from it '
+        "(set by FLAPD_SAMPLING__KEEP)"
     )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "fault"),
+    [
+        (
+            "FLAPD_SAMPLING__INTERVAL",
+            "1s",
+            'sampling.slow_interval = "500ms": at least sampling.interval, which is 1s',
+        ),
+        (
+            "FLAPD_FLAP__MERGE_WITHIN",
+            "2m",
+            'flap.burst_max = "1m": at least flap.merge_within, which is 2m',
+        ),
+        (
+            "FLAPD_FLAP__SUSPECT",
+            "750",
+            "flap.clear = 750.0: less than flap.suspect, which is 750",
+        ),
+    ],
+)
+def test_a_default_that_does_not_go_with_what_is_written_is_named(
+    variable: str, value: str, fault: str
+) -> None:
+    (found,) = faults_of(None, {variable: value})
+
+    assert str(found) == fault
+
+
+def test_where_no_downs_are_merged_a_burst_may_be_none() -> None:
+    environ = {"FLAPD_FLAP__MERGE_WITHIN": "0", "FLAPD_FLAP__BURST_MAX": "0"}
+
+    assert load_config(None, environ).flap.burst_max == parse_duration(0)
 
 
 COUNTERS = '"errors", "all" or a list of globs such as ["link_downed", "*retrans*"]'

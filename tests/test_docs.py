@@ -1,11 +1,14 @@
 """What the documentation names is what the code has, and the other way round."""
 
+import argparse
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from flapd import __version__
 from flapd.cli.arguments import parser
 from flapd.config import Config
 from flapd.core.fabric.catalogue import LINK_DOWNED
@@ -18,7 +21,8 @@ from flapd.serve.routes import build_app
 from flapd.serve.settings import HttpSettings
 from tests.serve.parts import FakeAgent, view
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 
 
 def first_cells(document: str) -> list[str]:
@@ -74,10 +78,37 @@ def test_every_metric_is_documented_and_every_documented_one_exists() -> None:
     assert documented == exported
 
 
-def test_every_command_stands_in_the_readme() -> None:
-    text = (DOCS.parent / "README.md").read_text() + (DOCS.parent / "CHANGELOG.md").read_text()
-    actions = parser()._subparsers._group_actions  # type: ignore[union-attr]
-    commands = actions[0].choices
+def test_every_command_stands_in_the_readme_and_every_one_there_exists() -> None:
+    (commands,) = (
+        action.choices
+        for action in parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    documented = re.findall(r"\bflapd ([a-z][a-z-]+)", in_code("README.md"))
 
-    assert commands
-    assert [command for command in commands if command not in text] == []
+    assert sorted(set(documented)) == sorted(commands)
+
+
+def in_code(document: str) -> str:
+    """What stands in backquotes or blocks of code, a piece a line."""
+    text = (ROOT / document).read_text()
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    return "\n".join([*blocks, *re.findall(r"`([^`]+)`", text)])
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
+def test_every_path_that_is_named_exists(document: str) -> None:
+    text = (ROOT / document).read_text()
+    paths = re.findall(r"`((?:flapd|tests|simulators|docs|scripts|systemd)/[\w./-]*)`", text)
+    links = [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if link]
+
+    assert paths or links
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert [link for link in links if not (ROOT / document).parent.joinpath(link).exists()] == []
+
+
+def test_the_changes_tell_of_the_version_that_this_is() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+    assert headings[0].startswith(f"{__version__} ")

@@ -1,9 +1,12 @@
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from flapd import pump
 from flapd.core.engine import Engine
 from flapd.core.fabric.settings import FlapSettings
 from flapd.model.observation import (
@@ -15,7 +18,8 @@ from flapd.model.observation import (
     Sample,
 )
 from flapd.model.port import Port
-from flapd.pump import Pump
+from flapd.model.times import SECOND_NS
+from flapd.pump import EngineBusyError, Pump
 from flapd.store.flap_query import FlapQuery
 from flapd.store.history import History
 from flapd.store.history_reader import HistoryReader
@@ -152,3 +156,67 @@ def test_what_the_disk_does_not_take_is_shown_and_not_counted_until_it_does(benc
     assert bench.counts() == [1]
     assert bench.pump.snapshot.undurable == ()
     assert bench.pump.snapshot.ports[0].totals.downs["link"] == 1
+
+
+def test_events_that_memory_has_no_room_for_are_counted_and_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pump, "MOST_UNCOMMITTED", 2)
+    monkeypatch.setattr(pump, "RETRY_NS", 0)
+    bench.pump.start(UP)
+    bench.pump.ask(lambda: None, 10)
+    bench.refuse_writing(True)
+    with capture_logs() as logs:
+        for downs in (4, 5, 6, 7):
+            at_ns = downs * 1000 * SECOND_NS
+            bench.pump.put([sample(at_ns, downs=downs), sample(at_ns + 10, state=4, phys_state=5)])
+            bench.pump.ask(lambda: None, 10)
+
+    dropped = [log["events"] for log in logs if log["event"] == "events_dropped"]
+    assert bench.pump.health.events_dropped == sum(dropped) > 0
+    assert bench.pump.health.events_not_durable == 2
+    bench.refuse_writing(False)
+    bench.end()
+
+
+def test_what_is_asked_comes_after_the_observations_it_comes_with(bench: Bench) -> None:
+    bench.pump.start(UP)
+
+    snapshot = bench.pump.ask(bench.engine.snapshot, 10, FLAP)
+
+    assert snapshot.ports[0].totals.downs["link"] == 1
+    assert bench.counts() == [1]
+    bench.end()
+
+
+def test_an_engine_that_hangs_is_not_waited_for_and_does_nothing_of_it_later(
+    bench: Bench,
+) -> None:
+    go_on = threading.Event()
+    bench.pump.start(UP)
+    bench.pump.call(go_on.wait)
+
+    with pytest.raises(EngineBusyError, match=r"does not answer within 0\.01 s"):
+        bench.pump.ask(bench.engine.snapshot, 0.01, FLAP)
+
+    go_on.set()
+    bench.end()
+    assert bench.counts() == []
+
+
+def test_a_queue_that_is_full_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pump, "LONGEST_QUEUE", 1)
+    bench = Bench(tmp_path)
+    go_on = threading.Event()
+    bench.pump.start(UP)
+    bench.pump.call(go_on.wait)
+    bench.pump.put([])
+
+    with pytest.raises(EngineBusyError):
+        bench.pump.ask(bench.engine.snapshot, 0.01)
+    assert not bench.pump.stop(0.01)
+
+    go_on.set()
+    bench.end()

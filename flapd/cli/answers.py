@@ -1,4 +1,8 @@
-"""What the commands need of the agent's answers; whatever else is in them is passed over."""
+"""What the commands need of the agent's answers; whatever else is in them is passed over.
+
+An agent of another version may leave out what it does not know: only that is required
+without which nothing could be said.
+"""
 
 import msgspec
 
@@ -16,12 +20,131 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
     error: ErrorBody
 
 
+class Interval(msgspec.Struct, frozen=True):
+    earliest: str
+    latest: str
+
+
+class Seconds(msgspec.Struct, frozen=True):
+    """Shortest and longest it can have been."""
+
+    min: float | None = None
+    max: float | None = None
+
+
+class Witness(msgspec.Struct, frozen=True):
+    name: str | None
+    value: int | None
+    status: str
+
+
+class Repair(msgspec.Struct, frozen=True):
+    time: str
+    note: str = ""
+
+
+class PortAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One port."""
+
+    port: str
+    watched: bool
+    ever_up: bool
+    readable: bool
+    up: bool | None = None
+    guid: str | None = None
+    pci: str | None = None
+    driver: str | None = None
+    link_layer: str | None = None
+    netdev: str | None = None
+    state: str | None = None
+    phys_state: str | None = None
+    rate_gbps: float | None = None
+    width: str | None = None
+    expected_rate_gbps: float | None = None
+    downgraded: bool | None = None
+    witness: Witness | None = None
+    saturated: list[str] = []
+    flapping: bool | None = None
+    penalty: float | None = None
+    grace: bool = False
+    flaps_24h: int | None = None
+    last_down: Interval | None = None
+    maintenance: bool | None = None
+    members: list[str] = []
+    repaired: Repair | None = None
+    sources: dict[str, str] = {}
+
+
+class PortsAnswer(msgspec.Struct, frozen=True):
+    """The answer of /ports."""
+
+    items: list[PortAnswer]
+    expected: int | None = None
+    """How many this node should have."""
+
+
+class After(msgspec.Struct, frozen=True):
+    """How the port came back."""
+
+    rate_gbps: float
+    downgraded: bool = False
+
+
+class FlapAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One outage."""
+
+    id: str
+    port: str
+    down: Interval
+    up: Interval | None = None
+    durable: bool = True
+    guid: str | None = None
+    member: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    cause: str | None = None
+    seen: str | None = None
+    layer: str | None = None
+    down_seconds: Seconds = Seconds()
+    count: int | None = None
+    count_at_least: bool = False
+    after: After | None = None
+    reason: str | None = None
+    evidence: list[str] = []
+    boot: str | None = None
+    grace: bool = False
+
+
+class FlapsAnswer(msgspec.Struct, frozen=True):
+    """The answer of /flaps."""
+
+    items: list[FlapAnswer]
+    next: str | None = None
+
+
+class BlackBox(msgspec.Struct, frozen=True):
+    """Samples around an outage; the first column is `time`."""
+
+    columns: list[str]
+    rows: list[list[int | float | str | None]]
+    pending: bool = False
+    """More of it is to come."""
+    incomplete: bool = False
+    """Samples of some of its time were lost, expired, or are damaged."""
+
+
+class FlapDetail(FlapAnswer, frozen=True, kw_only=True):
+    """The answer of /flaps/{id}."""
+
+    black_box_data: BlackBox | None = None
+
+
 class Planned(msgspec.Struct, frozen=True):
     """Planned work; `port` None = all ports."""
 
     port: str | None
     until: str
-    reason: str
+    reason: str = ""
 
 
 class InForce(msgspec.Struct, frozen=True):
@@ -31,7 +154,7 @@ class InForce(msgspec.Struct, frozen=True):
 
 
 class Sampler(msgspec.Struct, frozen=True):
-    restarts: int
+    restarts: int = 0
     stuck: dict[str, float] = {}
     """Device -> seconds its reader has waited in one read."""
     slowed: dict[str, int] = {}
@@ -40,39 +163,36 @@ class Sampler(msgspec.Struct, frozen=True):
 
 class History(msgspec.Struct, frozen=True):
     path: str
-    bytes: int | None
     durable: bool
-    events_not_durable: int
+    bytes: int | None = None
+    events_not_durable: int | None = None
+    events_dropped: int = 0
+    """Events that it will never have."""
 
 
 class PortCounts(msgspec.Struct, frozen=True):
-    found: int
-    expected: int
-    watched: int
-    up: int
+    expected: int | None = None
 
 
 class Recording(msgspec.Struct, frozen=True):
-    until: str | None
+    until: str | None = None
     """None where it is over."""
 
 
-class Status(msgspec.Struct, frozen=True):
+class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of /status."""
 
     version: str
     node: str
     uptime_seconds: float
-    boot: str
-    config: str
-    config_ok: bool
-    reasons: list[str]
-    """Why it is not ready."""
-    sources: dict[str, bool]
-    """Source -> it can read at least one port."""
-    sampler: Sampler
     history: History
-    recording: Recording | None
-    ports: PortCounts
-    maintenance: list[Planned]
+    config_ok: bool = True
+    restart_needed: list[str] = []
+    """Sections that changed and are not in force before a restart."""
+    sources: dict[str, bool] = {}
+    """Source -> it can read at least one port."""
+    sampler: Sampler = Sampler()
+    recording: Recording | None = None
+    ports: PortCounts = PortCounts()
+    maintenance: list[Planned] = []
     observations_refused: int = 0

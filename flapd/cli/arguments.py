@@ -43,17 +43,18 @@ def _add_looking(commands: _Commands) -> None:
 
 
 def _add_telling(commands: _Commands) -> None:
-    data = _data_options()
-    _add_maintenance(_add(commands, "maintenance", "tell of planned work, or show it", data))
-    _add_repaired(_add(commands, "repaired", "tell that cable or module was replaced", data))
+    local = (_config_option(), _json_option())
+    _add_maintenance(_add(commands, "maintenance", "tell of planned work, or show it", *local))
+    _add_repaired(_add(commands, "repaired", "tell that cable or module was replaced", *local))
 
 
 def _add_agent(commands: _Commands) -> None:
     config, json = _config_option(), _json_option()
     _add(commands, "run", "run the agent in the foreground", config)
     _add(commands, "check-config", "say what is wrong with the configuration", config, json)
-    _add_capture(_add(commands, "capture", "pack what support needs into a file", _data_options()))
-    _add_record(_add(commands, "record", "record this node's observations", _data_options()))
+    packing = (config, json, _token_option())
+    _add_capture(_add(commands, "capture", "pack what support needs into a file", *packing))
+    _add_record(_add(commands, "record", "record this node's observations", config, json))
     _add_replay(_add(commands, "replay", "run a recording through the engine", json))
 
 
@@ -78,10 +79,16 @@ def _json_option() -> argparse.ArgumentParser:
 
 
 def _data_options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(add_help=False, parents=[_config_option(), _json_option()])
+    parents = [_config_option(), _json_option(), _token_option()]
+    options = argparse.ArgumentParser(add_help=False, parents=parents)
     options.add_argument("--url", help="a remote agent, instead of the one on this node")
+    return options
+
+
+def _token_option() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
     options.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="holds the token that the URL wants"
+        "--token-file", type=Path, metavar="FILE", help="holds the token that the agent may want"
     )
     return options
 
@@ -93,10 +100,11 @@ def _add_ports(command: argparse.ArgumentParser) -> None:
 
 
 def _add_flaps(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--since", default="24h", metavar="T", help=f"{_TIME} (default: 24h)")
+    command.add_argument("id", nargs="?", metavar="ID", help="all there is of this outage")
+    command.add_argument("--since", metavar="T", help=f"{_TIME} (default: 24h)")
     command.add_argument("--until", metavar="T", help=_TIME)
     command.add_argument("--port", metavar="P", help="such as mlx5_0/1")
-    command.add_argument("--guid", metavar="G", help="which stays when the port's name changes")
+    command.add_argument("--guid", metavar="G", help="of the node, which stays when names change")
     command.add_argument("--min-down", metavar="S", help="seconds, or a duration such as 500ms")
     command.add_argument("--cause", metavar="C", help="such as link or subnet")
     command.add_argument("--status", metavar="S", help="open, closed or lost")

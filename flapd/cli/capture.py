@@ -9,9 +9,9 @@ import msgspec
 
 from flapd import __version__
 from flapd.cli.capture_parts import Parts, as_json
-from flapd.cli.client import Target
 from flapd.cli.output import print_json, print_line
 from flapd.cli.progress import Passed, progress
+from flapd.cli.target import Target
 from flapd.cli.text import size
 from flapd.config import Config
 from flapd.model.times import SECOND_NS, rfc3339

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from flapd import __version__
-from flapd.cli.client import NoAgentError, Target, ask
+from flapd.cli.client import NoAgentError, ask
 from flapd.cli.config_text import config_text
+from flapd.cli.target import Target
 from flapd.cli.text import size
 from flapd.config import Config
 from flapd.model.errors import FlapdError

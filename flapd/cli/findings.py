@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from flapd.cli.answers import Status
+from flapd.cli.answers import PortAnswer, PortsAnswer, Status
 from flapd.cli.text import clock_time
-from flapd.serve.items import PortItem
 
 AGENT = "agent"
 
@@ -24,8 +23,9 @@ class Findings(NamedTuple):
     """What cannot be seen, and why."""
 
 
-def findings(ports: Sequence[PortItem], status: Status | None, reasons: Sequence[str]) -> Findings:
+def findings(listed: PortsAnswer, status: Status | None, reasons: Sequence[str]) -> Findings:
     """`reasons` are why the agent is not ready; `status` is None where it is not told."""
+    ports = listed.items
     wrong = [Finding(AGENT, reason) for reason in reasons]
     wrong += [] if status is None else _of_agent(status)
     found = Findings(wrong, [], [])
@@ -34,18 +34,26 @@ def findings(ports: Sequence[PortItem], status: Status | None, reasons: Sequence
         told = [Finding(port.port, said) for said in _of_port(port, port in missing)]
         (found.planned if port.maintenance else found.wrong).extend(told)
         found.blind.extend(Finding(port.port, said) for said in unseen(port))
-    if status is not None and (lacking := _never_seen(status, len(missing))):
-        found.wrong.append(Finding(AGENT, lacking))
+    if not reasons and (lacking := _never_seen(ports, expected(listed, status), len(missing))):
+        is_planned = bool(ports) and all(port.maintenance for port in ports)
+        (found.planned if is_planned else found.wrong).append(Finding(AGENT, lacking))
     return found
 
 
-def missing_ports(ports: Sequence[PortItem]) -> list[PortItem]:
+def expected(listed: PortsAnswer, status: Status | None) -> int | None:
+    """How many ports the node should have; None = not told."""
+    if listed.expected is None and status is not None:
+        return status.ports.expected
+    return listed.expected
+
+
+def missing_ports(ports: Sequence[PortAnswer]) -> list[PortAnswer]:
     """Were up here once and are not found now; a card that was replaced left its name behind."""
     there = {port.port for port in ports if port.watched}
     return [port for port in ports if port.ever_up and not port.watched and port.port not in there]
 
 
-def unseen(port: PortItem) -> list[str]:
+def unseen(port: PortAnswer) -> list[str]:
     """Sources that tell nothing of this port, and why."""
     return [f"{source}: {how}" for source, how in port.sources.items() if how != "on"]
 
@@ -53,9 +61,15 @@ def unseen(port: PortItem) -> list[str]:
 def _of_agent(status: Status) -> Iterator[Finding]:
     if not status.config_ok:
         yield Finding(AGENT, "the configuration read last was refused; an older one is in force")
+    if status.restart_needed:
+        sections = ", ".join(status.restart_needed)
+        yield Finding(AGENT, f"the configuration changed in what needs a restart: {sections}")
     if not status.history.durable:
         count = status.history.events_not_durable
-        yield Finding(AGENT, f"{count} events are in memory only: {status.history.path} takes none")
+        some = "some" if count is None else count
+        yield Finding(AGENT, f"{some} events are in memory only: {status.history.path} takes none")
+    if status.history.events_dropped:
+        yield Finding(AGENT, f"{status.history.events_dropped} events are lost to the history")
     for device, seconds in status.sampler.stuck.items():
         yield Finding(device, f"its reader waits in one read for {seconds:.0f} s")
     for device, times in status.sampler.slowed.items():
@@ -65,14 +79,19 @@ def _of_agent(status: Status) -> Iterator[Finding]:
         yield Finding(AGENT, f"{status.observations_refused} observations were no use and refused")
 
 
-def _never_seen(status: Status, missing: int) -> str | None:
-    lacking = status.ports.expected - status.ports.watched - missing
-    if lacking <= 0:
-        return None
-    return f"{lacking} of {status.ports.expected} expected ports were never up here"
+def _never_seen(ports: Sequence[PortAnswer], should_be: int | None, missing: int) -> str | None:
+    """Where nothing was ever up, nobody can tell what is down from what is not used."""
+    lacking = (should_be or 0) - sum(port.watched for port in ports) - missing
+    if lacking > 0:
+        return f"{lacking} of {should_be} expected ports were never up here"
+    if not ports:
+        return "nothing is watched: there is no RDMA port, or none is to be watched"
+    if not any(port.ever_up for port in ports):
+        return f"nothing is watched: 0 of {len(ports)} ports found were ever up here"
+    return None
 
 
-def _of_port(port: PortItem, is_missing: bool) -> Iterator[str]:
+def _of_port(port: PortAnswer, is_missing: bool) -> Iterator[str]:
     if is_missing:
         yield "missing: it was up here once and is not found now"
     if not port.watched:
@@ -86,18 +105,20 @@ def _of_port(port: PortItem, is_missing: bool) -> Iterator[str]:
         yield f"flapping: penalty {port.penalty or 0:.0f}, {_flaps(port)}"
     if port.downgraded:
         yield f"slow: {_rate(port.rate_gbps)} where {_rate(port.expected_rate_gbps)} are expected"
-    if port.witness.status in _WITNESS:
+    if port.witness is not None and port.witness.status in _WITNESS:
         yield f"{port.witness.name} {_WITNESS[port.witness.status]}"
 
 
+_SHORTER = "downs shorter than sampling.interval"
 _WITNESS = {
-    "saturated": "stands at its stop and counts no further: shorter downs may be missed",
-    "lying": "did not count a down that was seen: shorter downs may be missed",
-    "unreadable": "cannot be read: shorter downs may be missed",
+    "saturated": f"stands at its stop: {_SHORTER} are missed until the port's error counters"
+    " are cleared, as `perfquery -R LID PORT 0x0fff` does",
+    "lying": f"did not count a down that was seen: {_SHORTER} may be missed",
+    "unreadable": f"cannot be read: {_SHORTER} are not seen before it can be",
 }
 
 
-def _flaps(port: PortItem) -> str:
+def _flaps(port: PortAnswer) -> str:
     if port.flaps_24h is None:
         return "flaps not known"
     return f"{port.flaps_24h} flaps in 24 h"

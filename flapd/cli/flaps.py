@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from flapd.cli.client import Target, ask
+from flapd.cli.answers import FlapAnswer, FlapsAnswer, PortsAnswer
+from flapd.cli.client import ask
 from flapd.cli.output import Cell, Column, decoded, note, print_json, print_table
+from flapd.cli.target import Target
 from flapd.cli.text import count, span, times
-from flapd.serve.items import FlapItem, FlapList
+from flapd.model.errors import FlapdError
 
 LARGEST_PAGE = 1000
 
@@ -23,7 +25,7 @@ class _Page(msgspec.Struct):
 
 
 class Found(NamedTuple):
-    items: list[FlapItem]
+    items: list[FlapAnswer]
     raw: list[msgspec.Raw]
     next: str | None
     """Where those go on that were not fetched; None = these are all."""
@@ -34,6 +36,8 @@ def flaps(
 ) -> int:
     """The exit status; `filters` are those of the API."""
     found = fetch_flaps(targets, filters, most)
+    if not found.items and "port" in filters:
+        _refuse_unknown(targets, filters["port"])
     if as_json:
         print_json(msgspec.json.encode(_Page(found.raw, found.next)))
     else:
@@ -43,31 +47,38 @@ def flaps(
     return 0
 
 
+def _refuse_unknown(targets: Sequence[Target], port: str) -> None:
+    """Nothing of a port that there is and nothing of a slip of the pen are two things."""
+    known = [item.port for item in decoded(ask(targets, "/api/v1/ports"), PortsAnswer).items]
+    if port not in known:
+        raise FlapdError(f"--port {port}: there is no such port; known are: {', '.join(known)}")
+
+
 def fetch_flaps(targets: Sequence[Target], filters: Mapping[str, str], most: int) -> Found:
     """The newest, page by page, until there are no more or so many."""
     raw: list[msgspec.Raw] = []
-    items: list[FlapItem] = []
+    items: list[FlapAnswer] = []
     cursor: str | None = None
     while True:
         limit = str(min(most - len(raw), LARGEST_PAGE))
         place = {} if cursor is None else {"cursor": cursor}
         body = ask(targets, "/api/v1/flaps", {**filters, "limit": limit, **place})
         page = decoded(body, _Page)
-        items += decoded(body, FlapList).items
+        items += decoded(body, FlapsAnswer).items
         raw += page.items
         cursor = page.next
         if cursor is None or not page.items or len(raw) >= most:
             return Found(items[:most], raw[:most], cursor)
 
 
-def print_flaps(items: Sequence[FlapItem], utc: bool) -> None:
+def print_flaps(items: Sequence[FlapAnswer], utc: bool) -> None:
     """A table, or a sentence where there are none."""
     if not items:
         print("No flaps: no outage matches.")
         return
     zone, moments = times([item.down for item in items], utc)
     columns = [
-        Column(f"down ({zone})", is_number=True, is_whole=True),
+        Column(f"down ({zone})", is_whole=True),
         Column("port"),
         Column("down for", is_number=True),
         Column("downs", is_number=True),
@@ -84,31 +95,41 @@ def print_flaps(items: Sequence[FlapItem], utc: bool) -> None:
         note(f"{waiting} of these are not on disk yet: the history cannot be written")
 
 
-def _row(item: FlapItem, moment: str) -> list[Cell]:
+def _row(item: FlapAnswer, moment: str) -> list[Cell]:
     return [
-        Cell(moment),
+        Cell(f"{moment}\n{item.id}"),
         Cell(item.port if item.member is None else f"{item.port}\n{item.member}"),
         Cell(_lasted(item), "bold red" if item.status == "open" else ""),
         Cell(count(item.count, item.count_at_least)),
-        Cell(_cause(item)),
-        Cell(item.seen.replace("_", " ")),
+        Cell("\n".join(cause(item))),
+        Cell((item.seen or "not known").replace("_", " ")),
     ]
 
 
-def _lasted(item: FlapItem) -> str:
-    lasted = _LASTED.get(item.status) or span(item.down_seconds)
-    return f"{lasted}\ndrop" if item.kind == "drop" else lasted
+def _lasted(item: FlapAnswer) -> str:
+    return f"{lasted(item)}\ndrop" if item.kind == "drop" else lasted(item)
 
 
-def _cause(item: FlapItem) -> str:
-    """With what module or kernel said of it, and whether it was soon after a boot."""
-    cause = item.cause.replace("_", " ")
-    told = f"{cause}, boot" if item.grace and item.cause != "boot" else cause
-    return f"{told}\n{item.reason}" if item.reason else told
+def lasted(item: FlapAnswer) -> str:
+    return _LASTED.get(item.status or "") or span(item.down_seconds)
 
 
-def _rate(item: FlapItem) -> Cell:
+def cause(item: FlapAnswer) -> list[str]:
+    """And whether it was soon after a boot; then what module or kernel said of it."""
+    told = (item.cause or "not known").replace("_", " ")
+    if item.grace and item.cause != "boot":
+        told += ", boot"
+    return [told, item.reason] if item.reason else [told]
+
+
+def came_back(item: FlapAnswer) -> str:
+    """At which rate; "" where that is not known."""
     if item.after is None:
-        return Cell("")
+        return ""
     rate = f"{item.after.rate_gbps:g} Gb/s"
-    return Cell(f"{rate}, slower", "yellow") if item.after.downgraded else Cell(rate)
+    return f"{rate}, slower" if item.after.downgraded else rate
+
+
+def _rate(item: FlapAnswer) -> Cell:
+    slower = item.after is not None and item.after.downgraded
+    return Cell(came_back(item), "yellow" if slower else "")

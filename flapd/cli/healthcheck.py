@@ -1,6 +1,5 @@
 """`flapd healthcheck`: what a scheduler asks before it puts a job here."""
 
-import re
 import sys
 import threading
 import time
@@ -10,23 +9,22 @@ from typing import TypeVar
 
 import msgspec
 
-from flapd.cli.client import Target, ask
+from flapd.cli.answers import FlapAnswer, PortAnswer, PortsAnswer
+from flapd.cli.client import ask
 from flapd.cli.flaps import fetch_flaps
 from flapd.cli.output import decoded, give_up_stdout, print_json
+from flapd.cli.target import Target
 from flapd.cli.text import printable, unix_ns
 from flapd.cli.verdict import LOOK_BACK_SECONDS, Facts, Flap, Limits, Port, Verdict, judge
 from flapd.core.fabric.view import COUNTED_CAUSES
 from flapd.model.errors import FlapdError
 from flapd.model.times import SECOND_NS
-from flapd.serve.items import FlapItem, PortItem, PortList
 
 WITHIN_SECONDS = 5.0
 MOST_FLAPS = 1000
 """Of a node that flaps more often the newest tell enough, and comparing all would take too long."""
 
 _T = TypeVar("_T")
-
-_EXPECTED = re.compile(rb"^flapd_ports_expected ([0-9]+(?:\.[0-9]+)?)$", re.MULTILINE)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -90,17 +88,17 @@ def _surely(find_out: Callable[[], Verdict]) -> Verdict:
 
 def _facts(targets: Sequence[Target], limits: Limits) -> Facts:
     now_ns = time.time_ns()
-    items = decoded(ask(targets, "/api/v1/ports"), PortList).items
+    listed = decoded(ask(targets, "/api/v1/ports"), PortsAnswer)
+    items = listed.items
     blind: list[str] = []
     repaired = {item.port: unix_ns(item.repaired.time) for item in items if item.repaired}
     flaps = _or_blind(blind, lambda: _flaps(targets, now_ns, limits, repaired), list[Flap]())
-    expected = _or_blind(blind, lambda: _expected(ask(targets, "/metrics")), None)
     _or_blind(blind, lambda: ask(targets, "/readyz"), b"")
     return Facts(
         now_ns=now_ns,
         ports=[_port(item) for item in items],
         flaps=flaps,
-        expected=expected,
+        expected=listed.expected,
         booted=any(item.grace for item in items),
         blind=blind,
     )
@@ -123,7 +121,7 @@ def _flaps(
     return [_flap(item, repaired.get(item.port, 0)) for item in items]
 
 
-def _flap(item: FlapItem, repaired_ns: int) -> Flap:
+def _flap(item: FlapAnswer, repaired_ns: int) -> Flap:
     """What went before a repair does not speak against the port any more."""
     earliest_ns = unix_ns(item.down.earliest)
     is_its_own = item.cause in COUNTED_CAUSES and not item.grace
@@ -132,12 +130,12 @@ def _flap(item: FlapItem, repaired_ns: int) -> Flap:
         earliest_ns=earliest_ns,
         latest_ns=unix_ns(item.down.latest),
         end_ns=None if item.up is None else unix_ns(item.up.latest),
-        downs=item.count,
+        downs=1 if item.count is None else item.count,
         counts=is_its_own and earliest_ns >= repaired_ns,
     )
 
 
-def _port(item: PortItem) -> Port:
+def _port(item: PortAnswer) -> Port:
     return Port(
         name=item.port,
         present=item.watched,
@@ -147,8 +145,3 @@ def _port(item: PortItem) -> Port:
         maintenance=bool(item.maintenance),
         readable=item.readable,
     )
-
-
-def _expected(metrics: bytes) -> int | None:
-    found = _EXPECTED.search(metrics)
-    return None if found is None else round(float(found[1]))

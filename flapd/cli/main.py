@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from flapd.cli.arguments import parser
-from flapd.cli.client import SocketTarget, Target, local_targets, read_token, url_target
 from flapd.cli.output import give_up_stdout, note
+from flapd.cli.target import SocketTarget, Target, local_targets, token_in, url_target
 from flapd.config import Config, ConfigError, load_config
 from flapd.model.errors import CouldNotFindOutError, FlapdError
 
@@ -65,21 +65,19 @@ def _config(arguments: argparse.Namespace) -> Config:
 
 
 def _targets(arguments: argparse.Namespace) -> list[Target]:
-    token = None if arguments.token_file is None else read_token(arguments.token_file)
+    token = _token(arguments)
     if arguments.url is not None:
         return [url_target(arguments.url, token)]
     return local_targets(_config(arguments), token)
 
 
+def _token(arguments: argparse.Namespace) -> str | None:
+    return None if arguments.token_file is None else token_in(arguments.token_file)
+
+
 def _socket(arguments: argparse.Namespace) -> SocketTarget:
     """Of the agent on this node: it alone takes what changes something."""
-    _refuse_url(arguments, "goes through the Unix socket of an agent: run it on its node")
     return SocketTarget(Path(_config(arguments).paths.socket))
-
-
-def _refuse_url(arguments: argparse.Namespace, why: str) -> None:
-    if arguments.url is not None:
-        raise FlapdError(f"--url: `flapd {arguments.command}` {why}")
 
 
 # Each command imports what it alone needs: `flapd flaps` must not wait for the agent's libraries.
@@ -107,19 +105,31 @@ def _ports(arguments: argparse.Namespace) -> int:
     from flapd.cli.ports import captured, ports  # noqa: PLC0415
 
     if arguments.capture is not None:
-        _refuse_url(arguments, "takes either --url or --from")
+        if arguments.url is not None:
+            raise FlapdError("--url and --from do not go together")
         return captured(arguments.capture, arguments.json)
     here = _config(arguments) if arguments.url is None else None
     return ports(_targets(arguments), here, arguments.json)
 
 
 def _flaps(arguments: argparse.Namespace) -> int:
-    from flapd.cli.flaps import flaps  # noqa: PLC0415
-
     given = {name: getattr(arguments, name) for name in _FILTERS}
     filters = {name: value for name, value in given.items() if value is not None}
+    if arguments.id is not None:
+        return _flap(arguments, filters)
+    from flapd.cli.flaps import flaps  # noqa: PLC0415
+
+    filters.setdefault("since", "24h")
     targets = _targets(arguments)
     return flaps(targets, filters, arguments.limit, arguments.json, arguments.utc)
+
+
+def _flap(arguments: argparse.Namespace, filters: dict[str, str]) -> int:
+    from flapd.cli.flap import flap  # noqa: PLC0415
+
+    if filters:
+        raise FlapdError("an ID names one outage: it goes with no option that narrows down")
+    return flap(_targets(arguments), arguments.id, arguments.json, arguments.utc)
 
 
 def _healthcheck(arguments: argparse.Namespace) -> int:
@@ -153,10 +163,9 @@ def _repaired(arguments: argparse.Namespace) -> int:
 def _capture(arguments: argparse.Namespace) -> int:
     from flapd.cli.capture import capture  # noqa: PLC0415
 
-    _refuse_url(arguments, "reads the node it runs on")
     return capture(
         _config(arguments),
-        _targets(arguments),
+        local_targets(_config(arguments), _token(arguments)),
         arguments.into,
         force=arguments.force,
         prints_json=arguments.json,

@@ -3,8 +3,9 @@
 import msgspec
 
 from flapd.cli.answers import InForce
-from flapd.cli.client import SocketTarget, ask
+from flapd.cli.client import ask
 from flapd.cli.output import Cell, Column, decoded, print_json, print_table
+from flapd.cli.target import SocketTarget
 from flapd.cli.text import clock_time
 from flapd.model.errors import FlapdError
 

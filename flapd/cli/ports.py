@@ -7,13 +7,16 @@ from pathlib import Path
 
 import msgspec
 
-from flapd.cli.client import NoAgentError, Target, ask
+from flapd.cli.answers import PortAnswer, PortsAnswer, Witness
+from flapd.cli.client import NoAgentError, ask
 from flapd.cli.output import Cell, Column, decoded, note, print_json, print_table
+from flapd.cli.target import Target
 from flapd.cli.text import clock_time, printable
 from flapd.config import Config
 from flapd.core.fabric.view import PortView
 from flapd.serve.bonds import with_members
-from flapd.serve.items import PortItem, PortList, port_item
+from flapd.serve.items import PortList
+from flapd.serve.told import port_item
 
 _COLUMNS = (
     Column("port", is_whole=True),
@@ -75,7 +78,7 @@ def _show(body: bytes, as_json: bool) -> None:
     if as_json:
         print_json(body)
         return
-    items = decoded(body, PortList).items
+    items = decoded(body, PortsAnswer).items
     if not items:
         print("No ports: there is no RDMA device, or the configuration leaves all of them out.")
         return
@@ -85,7 +88,7 @@ def _show(body: bytes, as_json: bool) -> None:
             print(printable(f"{item.port}: {remark}"))
 
 
-def remarks(item: PortItem) -> list[str]:
+def remarks(item: PortAnswer) -> list[str]:
     """What the table has no room for, a line each."""
     told = [f"{source}: {how}" for source, how in item.sources.items() if how != "on"]
     if not item.ever_up:
@@ -107,29 +110,35 @@ def remarks(item: PortItem) -> list[str]:
     return told
 
 
-def _row(item: PortItem) -> list[Cell]:
+def _row(item: PortAnswer) -> list[Cell]:
     identity = item.guid or item.pci or ""
     return [
         Cell(f"{item.port}\n{identity}"),
-        Cell(f"{item.link_layer}\n{item.driver or ''}"),
+        Cell(f"{item.link_layer or 'not known'}\n{item.driver or ''}"),
         Cell(item.netdev or "-"),
         Cell(f"{item.state or 'not known'}\n{item.phys_state or ''}", _STATE_STYLE[item.up]),
         Cell(_rate(item), "yellow" if item.downgraded else ""),
-        Cell(_witness(item), "" if item.witness.status in ("live", "unproven") else "yellow"),
+        Cell(_witness(item.witness), "" if _counts(item.witness) else "yellow"),
         Cell("-" if item.flaps_24h is None else str(item.flaps_24h)),
     ]
 
 
-def _rate(item: PortItem) -> str:
+def _rate(item: PortAnswer) -> str:
     rate = "-" if item.rate_gbps is None else f"{item.rate_gbps:g} Gb/s"
     if item.downgraded and item.expected_rate_gbps is not None:
         return f"{rate}\nnot {item.expected_rate_gbps:g}"
     return f"{rate}\n{item.width or ''}"
 
 
-def _witness(item: PortItem) -> str:
-    if item.witness.name is None:
+def _counts(witness: Witness | None) -> bool:
+    return witness is not None and witness.status in ("live", "unproven")
+
+
+def _witness(witness: Witness | None) -> str:
+    if witness is None:
+        return "not known"
+    if witness.name is None:
         return "none"
-    value = "-" if item.witness.value is None else str(item.witness.value)
-    status = item.witness.status
-    return f"{item.witness.name}\n{value} {_WITNESS_WORDS.get(status, status)}".rstrip()
+    value = "-" if witness.value is None else str(witness.value)
+    status = witness.status
+    return f"{witness.name}\n{value} {_WITNESS_WORDS.get(status, status)}".rstrip()

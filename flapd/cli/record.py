@@ -7,8 +7,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from flapd.cli.client import NoAgentError, RefusedError, Target, ask, download
+from flapd.cli.client import NoAgentError, RefusedError, ask, download
 from flapd.cli.output import note, print_json
+from flapd.cli.target import Target
 from flapd.model.errors import FlapdError
 from flapd.serve.items import RECORDING_ACTIVE, RECORDING_PATH
 

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import msgspec
 
+from flapd.cli.answers import FlapsAnswer
 from flapd.cli.flaps import print_flaps
-from flapd.cli.output import note, print_json
+from flapd.cli.output import decoded, note, print_json
 from flapd.cli.progress import progress
 from flapd.core.engine import Engine
 from flapd.model.event import Event, Outage
-from flapd.serve.items import FlapList, flap_item
+from flapd.serve.items import FlapList
+from flapd.serve.told import flap_item
 from flapd.store.recording import Header, StateFrame, read_recording
 
 
@@ -21,13 +23,14 @@ def replay(path: Path, as_json: bool, utc: bool) -> int:
     with progress("replaying") as passed:
         of_bytes = path.stat().st_size if path.is_file() else 0
         recording = Replay(path, lambda done_bytes: passed(done_bytes, of_bytes))
-        found = FlapList([flap_item(outage) for outage in recording.outages()])
+        outages = [flap_item(outage) for outage in recording.outages()]
+        body = msgspec.json.encode(FlapList(outages))
     seconds = time.monotonic() - began
     note(f"{recording.observations} observations replayed in {seconds:.2f} s")
     if as_json:
-        print_json(msgspec.json.encode(found))
+        print_json(body)
     else:
-        print_flaps(found.items, utc)
+        print_flaps(decoded(body, FlapsAnswer).items, utc)
     return 0
 
 

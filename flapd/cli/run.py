@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from flapd.config import DEFAULT_PATH, Config, load_config
+from flapd.lifecycle import run_node
 from flapd.logs import set_up_logging
-from flapd.node import run_node
 
 
 def run(config: Config, path: Path | None) -> int:

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from flapd.cli.answers import Planned, Status
-from flapd.cli.client import NotServedError, Target, UnavailableError, ask
-from flapd.cli.findings import Finding, Findings, findings
+from flapd.cli.answers import Planned, PortAnswer, PortsAnswer, Status
+from flapd.cli.client import NotServedError, UnavailableError, ask
+from flapd.cli.findings import Finding, Findings, expected, findings
 from flapd.cli.output import decoded, print_json, print_line
+from flapd.cli.target import Target
 from flapd.cli.text import clock_time, length, size
-from flapd.serve.items import PortItem, PortList
 
 _MOST_LINES = 20
 _NO_STATUS = "not told over the network; run `flapd status` on the node for all there is"
@@ -20,12 +20,12 @@ def status(targets: Sequence[Target], as_json: bool) -> int:
     """0 well, 1 something is wrong."""
     body = _status(targets)
     told = None if body is None else decoded(body, Status)
-    ports = decoded(ask(targets, "/api/v1/ports"), PortList).items
-    found = findings(ports, told, _reasons(targets))
+    listed = decoded(ask(targets, "/api/v1/ports"), PortsAnswer)
+    found = findings(listed, told, _reasons(targets))
     if as_json:
         print_json(_as_json(body, found))
     else:
-        _show(told, ports, found)
+        _show(told, listed, found)
     return 1 if found.wrong else 0
 
 
@@ -53,28 +53,29 @@ def _as_json(body: bytes | None, found: Findings) -> bytes:
     return msgspec.json.encode({**status, "well": not found.wrong, **follows})
 
 
-def _show(told: Status | None, ports: Sequence[PortItem], found: Findings) -> None:
+def _show(told: Status | None, listed: PortsAnswer, found: Findings) -> None:
     wrong = len(found.wrong)
     node = "" if told is None else f"{told.node}: "
     things = "1 thing is wrong" if wrong == 1 else f"{wrong} things are wrong"
     print_line(node + (things if wrong else "all is well"), "bold red" if wrong else "bold green")
-    for name, said in _facts(told, ports):
+    for name, said in _facts(told, listed):
         print_line(f"  {name:<11} {said}", indent=14)
     _list("wrong now", found.wrong, "red")
     _list("expected, as it is planned", found.planned, "yellow")
     _list("cannot be seen", found.blind, "yellow")
 
 
-def _facts(told: Status | None, ports: Sequence[PortItem]) -> Iterator[tuple[str, str]]:
+def _facts(told: Status | None, listed: PortsAnswer) -> Iterator[tuple[str, str]]:
     if told is None:
         yield "agent", _NO_STATUS
     else:
         yield from _agent_facts(told)
+    ports, should_be = listed.items, expected(listed, told)
     watched = [port for port in ports if port.watched]
     up = sum(port.up is True for port in watched)
-    expected = "" if told is None else f" of {told.ports.expected} expected"
+    of_all = "" if should_be is None else f" of {should_be} expected"
     unwatched = [port.port for port in ports if not port.ever_up]
-    yield "ports", f"{len(watched)}{expected} watched, {up} up, {_flaps(ports)}"
+    yield "ports", f"{len(watched)}{of_all} watched, {up} up, {_flaps(ports)}"
     if unwatched:
         yield "not watched", f"never up here: {', '.join(unwatched)}"
 
@@ -100,7 +101,7 @@ def _planned(work: Planned) -> str:
     return f"{work.port or 'all ports'} until {clock_time(work.until)}: {work.reason}"
 
 
-def _flaps(ports: Sequence[PortItem]) -> str:
+def _flaps(ports: Sequence[PortAnswer]) -> str:
     counts = [port.flaps_24h for port in ports]
     known = [count for count in counts if count is not None]
     if len(known) < len(counts):

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta, timezone
 
 import msgspec
 
+from flapd.cli.answers import Interval, Seconds
 from flapd.model.errors import CouldNotFindOutError
-from flapd.serve.items import Interval, Seconds
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -90,8 +90,10 @@ def _rounded(value: float, digits: int, towards: Callable[[float], int]) -> str:
     return f"{towards(round(value * step, 6)) / step:.{digits}f}"
 
 
-def count(number: int, at_least: bool) -> str:
+def count(number: int | None, at_least: bool) -> str:
     """`250+` is at least 250."""
+    if number is None:
+        return "not known"
     return f"{number}+" if at_least else str(number)
 
 

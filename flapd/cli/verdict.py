@@ -85,7 +85,7 @@ def judge(facts: Facts, limits: Limits) -> Verdict:
     wrong = [*_missing(facts), *_flapping(facts, own), *_too_many(facts, own, limits)]
     if wrong:
         return Verdict("unhealthy", _told(wrong))
-    blind = [*facts.blind, *_unreadable(facts)]
+    blind = [*facts.blind, *_unreadable(facts), *_nothing_watched(facts)]
     if blind:
         return Verdict("unknown", _told(blind))
     return Verdict("healthy", _told(_remarks(facts)) or _all_well(facts))
@@ -212,6 +212,13 @@ def _too_many(facts: Facts, own: Mapping[str, Sequence[Flap]], limits: Limits) -
 
 def _unreadable(facts: Facts) -> list[str]:
     return [f"{port.name} cannot be read" for port in _judged(facts) if not port.readable]
+
+
+def _nothing_watched(facts: Facts) -> list[str]:
+    """Of ports that never were up nobody can tell which are down and which are not used."""
+    if any(port.present or port.missing for port in facts.ports):
+        return []
+    return ["nothing is watched: no port was ever up here"]
 
 
 def _remarks(facts: Facts) -> list[str]:

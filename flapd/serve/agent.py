@@ -18,8 +18,12 @@ class Health(msgspec.Struct):
     history_write_errors: int = 0
     events_not_durable: int = 0
     """Events that are shown and not yet on disk; falls again."""
+    events_dropped: int = 0
+    """Events that the history will never have: the disk took none for too long."""
     observations_refused: int = 0
     config_reloaded_ok: bool = True
+    restart_needed: tuple[str, ...] = ()
+    """Sections of the configuration read last that are not in force until the next start."""
     reads: ReadHealth = msgspec.field(default_factory=ReadHealth)
 
 
@@ -45,7 +49,10 @@ class RecordingStatus(msgspec.Struct, frozen=True):
 
 
 class Agent(Protocol):
-    """Called from several threads; no call waits for hardware."""
+    """Called from several threads; no call waits for hardware.
+
+    What changes something raises ApiError `unavailable` where the engine does not answer.
+    """
 
     @property
     def about(self) -> About: ...

@@ -15,7 +15,7 @@ from flapd import __version__
 from flapd.core.fabric.view import DOWN_SECONDS_BUCKETS, DownHistogram, PortView, Snapshot
 from flapd.model.times import SECOND_NS
 from flapd.serve.agent import Health
-from flapd.serve.labelled import Labelled, Labels
+from flapd.serve.labelled import Labels, filled
 from flapd.serve.names import sources_up
 from flapd.sources.read_health import READ_SECONDS, Histogram, ReadHealth
 
@@ -26,6 +26,7 @@ _REASONS = ("EIO", "EINVAL", "ENODEV", "ENOENT", "ETIMEDOUT")
 _COUNTERS = {
     "flapd_sampler_restarts": "Times the process that reads the ports was started again.",
     "flapd_history_write_errors": "Commits to the history that failed.",
+    "flapd_events_dropped": "Events that the history will never have: memory was full as well.",
     "flapd_observations_refused": "Observations that the engine could not take, a fault of flapd.",
 }
 
@@ -38,8 +39,13 @@ def agent_families(health: Health, history_bytes: int) -> Iterator[Metric]:
     yield build
     yield GaugeMetricFamily(
         "flapd_config_last_reload_successful",
-        "1 where the configuration in force is the one last read, 0 where that was refused.",
+        "1 where the configuration last read was taken, 0 where it was refused.",
         float(health.config_reloaded_ok),
+    )
+    yield GaugeMetricFamily(
+        "flapd_config_restart_needed",
+        "1 where some of the configuration last read is not in force until the next start.",
+        float(bool(health.restart_needed)),
     )
     for name, documentation in _COUNTERS.items():
         yield CounterMetricFamily(name, documentation, getattr(health, name[len("flapd_") :]))
@@ -83,16 +89,14 @@ def _sources(present: list[PortView]) -> Iterator[Metric]:
 
 
 def _stuck(devices: list[str], snapshot: Snapshot, now_ns: int) -> Metric:
-    stuck = Labelled(
+    since_ns = {device: snapshot.stuck_readers.get(device, now_ns) for device in devices}
+    return filled(
         GaugeMetricFamily(
             "flapd_reader_stuck_seconds",
             "Time the reader of a device has waited in one read; 0 where it is not stuck.",
-        )
+        ),
+        (({"device": device}, max(0, now_ns - since_ns[device]) / SECOND_NS) for device in devices),
     )
-    for device in devices:
-        since_ns = snapshot.stuck_readers.get(device, now_ns)
-        stuck.add(Labels({"device": device}), max(0, now_ns - since_ns) / SECOND_NS)
-    return stuck.family
 
 
 def _lateness(histogram: Histogram) -> Metric:
@@ -117,11 +121,14 @@ def _read_seconds(devices: list[str], found: Mapping[tuple[str, str], Histogram]
 
 
 def _read_errors(devices: list[str], found: Mapping[tuple[str, str], int]) -> Metric:
-    family = Labelled(CounterMetricFamily("flapd_read_errors", "Reads that failed, by reason."))
     known = {(device, reason) for device in devices for reason in _REASONS}
-    for device, reason in sorted(known | set(found)):
-        family.add({"device": device, "reason": reason}, found.get((device, reason), 0))
-    return family.family
+    return filled(
+        CounterMetricFamily("flapd_read_errors", "Reads that failed, by reason."),
+        (
+            ({"device": device, "reason": reason}, found.get((device, reason), 0))
+            for device, reason in sorted(known | set(found))
+        ),
+    )
 
 
 def down_seconds(histogram: DownHistogram) -> Metric:

@@ -41,8 +41,11 @@ def encoded(answer: Any) -> bytes:
 
 def encoded_list(page: FlapList | PortList) -> bytes:
     """An item at a time: no single call holds the GIL for long."""
-    items = _joined(_ENCODER.encode(item) for item in page.items)
-    return b'{"items":[%b],"next":%b}' % (items, _ENCODER.encode(page.next))
+    body = b'{"items":[%b]}' % _joined(_ENCODER.encode(item) for item in page.items)
+    for name in page.__struct_fields__:
+        if name != "items":
+            body = with_field(body, name, _ENCODER.encode(getattr(page, name)))
+    return body
 
 
 def encoded_table(columns: list[str], rows: list[list[Any]]) -> bytes:

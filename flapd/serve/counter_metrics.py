@@ -20,7 +20,7 @@ from flapd.core.fabric.catalogue import (
     short_name,
 )
 from flapd.core.fabric.view import PortView
-from flapd.serve.labelled import Labelled, Labels, labels_of
+from flapd.serve.labelled import Labelled, Labels, filled, labels_of
 from flapd.serve.names import counter_names
 from flapd.serve.settings import CounterChoice
 
@@ -117,31 +117,33 @@ _FILES = _files()
 
 
 def _unknown(ports: Iterable[_Port]) -> Metric:
-    family = Labelled(
+    return filled(
         UnknownMetricFamily(
             "flapd_port_driver_counter",
             "What the driver counts and flapd knows nothing of.",
-        )
+        ),
+        (
+            (port.labels_with(name), value)
+            for port in ports
+            for name, counter, value in port.values
+            if counter is None and name.startswith(_UNKNOWN_FROM)
+        ),
     )
-    for port in ports:
-        for name, counter, value in port.values:
-            if counter is None and name.startswith(_UNKNOWN_FROM):
-                family.add(port.labels_with(name), value)
-    return family.family
 
 
 def _saturated(ports: Iterable[_Port]) -> Metric:
-    family = Labelled(
+    return filled(
         GaugeMetricFamily(
             "flapd_port_counter_saturated",
             "1 where the counter stands at its stop and counts no further.",
-        )
+        ),
+        (
+            (port.labels_with(name), value >= counter.stop)
+            for port in ports
+            for name, counter, value in port.values
+            if counter is not None and counter.stop is not None
+        ),
     )
-    for port in ports:
-        for name, counter, value in port.values:
-            if counter is not None and counter.stop is not None:
-                family.add(port.labels_with(name), value >= counter.stop)
-    return family.family
 
 
 def _retransmissions(ports: Iterable[_Port]) -> Metric:

@@ -10,8 +10,8 @@ import structlog
 
 from flapd.model.errors import FlapdError
 from flapd.serve.settings import HttpSettings
+from flapd.serve.token_file import read_token
 
-_LARGEST_TOKEN_BYTES = 4096
 _log = structlog.get_logger()
 
 _Stamp = tuple[int, int, int]
@@ -100,20 +100,6 @@ def tls_context(settings: HttpSettings) -> ssl.SSLContext:
             right = "PEM certificates of those who certify clients"
             raise UnusableFileError("client_ca", right, error) from error
     return context
-
-
-def read_token(path: Path) -> bytes:
-    """The one line of a token file; FlapdError where there is none."""
-    try:
-        with path.open("rb") as file:
-            token = file.read(_LARGEST_TOKEN_BYTES + 1).strip()
-    except OSError as error:
-        raise FlapdError(f"cannot be read: {error.strerror}") from None
-    if not token:
-        raise FlapdError("is empty; one line with the token would be right")
-    if len(token) > _LARGEST_TOKEN_BYTES or not token.isascii() or len(token.split()) > 1:
-        raise FlapdError("one line with a token of at most 4096 ASCII characters would be right")
-    return token
 
 
 class TokenFile:

@@ -19,12 +19,13 @@ from flapd.serve.answers import (
     with_field,
 )
 from flapd.serve.errors import ApiError
-from flapd.serve.items import FlapDetail, FlapItem, FlapList, flap_item, without_jobs
+from flapd.serve.items import FlapDetail, FlapItem, FlapList
 from flapd.serve.names import shown_names
 from flapd.serve.parameter import text
 from flapd.serve.query import FLAP_PARAMETERS, SPAN_PARAMETERS, flap_query, refuse_backwards
 from flapd.serve.route import Question, Route
 from flapd.serve.summary_item import SummaryItem, summary_item
+from flapd.serve.told import flap_item, without_jobs
 from flapd.store.black_box import BlackBox
 from flapd.store.database import HistoryError
 from flapd.store.flap_query import FlapQuery, matches

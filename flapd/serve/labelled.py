@@ -1,4 +1,6 @@
-"""Labelled: a metric family that is filled with labels made once a port."""
+"""Labelled: metric families that are filled with labels made once a port."""
+
+from collections.abc import Iterable
 
 from prometheus_client.core import Metric
 from prometheus_client.samples import Sample
@@ -15,6 +17,14 @@ class Labelled:
 
     def add(self, labels: Labels, value: float) -> None:
         self.family.samples.append(Sample(self._name, labels, value))
+
+
+def filled(family: Metric, samples: Iterable[tuple[Labels, float]]) -> Metric:
+    """The family with these samples."""
+    labelled = Labelled(family)
+    for labels, value in samples:
+        labelled.add(labels, value)
+    return family
 
 
 def labels_of(view: PortView) -> Labels:

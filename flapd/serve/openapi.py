@@ -1,5 +1,6 @@
 """OpenAPI: the routes as a document, from the types and parameters that the handlers use."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -74,11 +75,12 @@ def _operation_id(route: Route) -> str:
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     schema = dict(parameter.schema)
     if parameter.default is not None:
-        schema["default"] = parameter.default
+        is_text = schema["type"] == "string"
+        schema["default"] = parameter.default if is_text else json.loads(parameter.default)
     return {
         "name": parameter.name,
         "in": parameter.place,
-        "required": parameter.place == "path",
+        "required": parameter.required,
         "description": parameter.right,
         "schema": schema,
     }

@@ -5,49 +5,52 @@ Every fault names its parameter and what would be right.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta, timezone
 from typing import Any, Literal
 
 import msgspec
 
-from flapd.model.duration import parse_duration
-from flapd.model.times import SECOND_NS
 from flapd.serve.errors import ApiError
-
-RIGHT_TIME = (
-    "an RFC 3339 time such as 2026-11-30T03:12:07Z, unix seconds, or an age such as 15m or 2h"
+from flapd.serve.written import (
+    RIGHT_SPAN,
+    RIGHT_TIME,
+    SPAN_PATTERN,
+    TIME_PATTERN,
+    span_ns,
+    unix_ns,
 )
+
 LARGEST_NUMBER = 10**18 - 1
+_LONGEST_SPAN = "36500d"
 
-_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
-_DURATION = r"[0-9]{1,5}(?:\.[0-9]{1,9})?(?:ms|s|m|h|d)"
-_RFC3339 = (
-    r"(?:19[789]|[2-9][0-9]{2})[0-9]-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
-    r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?Z"
-)
-_IS_NUMBER = re.compile(_NUMBER)
 _IS_WHOLE = re.compile(r"[0-9]{1,18}")
-_LAST_UNIX_NS = 253_402_300_800 * SECOND_NS  # the year 10000
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_IS_NUMBER = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,3})?")
+"""As JSON writes it."""
 
 Parse = Callable[[str, int], Any]
 """What was written, and unix time now, from which ages count; ValueError where it is wrong."""
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """`schema` accepts nothing that `parse` refuses."""
+    """`schema` accepts everything that `parse` accepts."""
 
     name: str
     right: str
     schema: dict[str, Any]
     parse: Parse
-    default: Any = None
+    default: str | None = None
+    """As it would be written."""
     place: Literal["query", "path"] = "query"
+    required: bool = False
 
 
 def text(name: str, right: str, place: Literal["query", "path"] = "query") -> Parameter:
     return Parameter(
-        name, right, {"type": "string", "minLength": 1}, lambda raw, _now: raw, place=place
+        name,
+        right,
+        {"type": "string", "minLength": 1},
+        lambda raw, _now: raw,
+        place=place,
+        required=place == "path",
     )
 
 
@@ -61,27 +64,41 @@ def choice(name: str, choices: Sequence[str]) -> Parameter:
     return Parameter(name, right, {"type": "string", "enum": list(choices)}, parse)
 
 
-def instant(name: str, default: Any = None) -> Parameter:
+def flag(name: str) -> Parameter:
+    """False unless asked for."""
+
+    def parse(raw: str, _now_unix_ns: int) -> bool:
+        if raw not in ("true", "false"):
+            raise ValueError(raw)
+        return raw == "true"
+
+    return Parameter(name, "true or false", {"type": "boolean"}, parse, "false")
+
+
+def instant(name: str) -> Parameter:
     """Unix time in ns."""
-    pattern = rf"^(?:[0-9]{{1,11}}(?:\.[0-9]{{1,9}})?|{_DURATION}|{_RFC3339})$"
-    return Parameter(name, RIGHT_TIME, {"type": "string", "pattern": pattern}, unix_ns, default)
+    return Parameter(name, RIGHT_TIME, {"type": "string", "pattern": TIME_PATTERN}, unix_ns)
 
 
-def span(name: str, *, default_ns: int | None = None, longest_ns: int | None = None) -> Parameter:
-    """Nanoseconds; with `longest_ns` more than 0 and at most that."""
+def span(
+    name: str,
+    *,
+    default: str | None = None,
+    shortest: str = "0s",
+    longest: str = _LONGEST_SPAN,
+) -> Parameter:
+    """Nanoseconds."""
+    low_ns, high_ns = span_ns(shortest), span_ns(longest)
 
     def parse(raw: str, _now_unix_ns: int) -> int:
-        span_ns = _span_ns(raw)
-        if longest_ns is not None and not 0 < span_ns <= longest_ns:
+        found_ns = span_ns(raw)
+        if not low_ns <= found_ns <= high_ns:
             raise ValueError(raw)
-        return span_ns
+        return found_ns
 
-    right = "a number of seconds or a duration such as 500ms"
-    pattern = rf"^(?:{_NUMBER}|{_DURATION})$"
-    if longest_ns is not None:
-        right += f", more than 0 and at most {longest_ns / SECOND_NS:g} seconds"
-        pattern = r"^[1-9][0-9]{0,1}s?$"
-    return Parameter(name, right, {"type": "string", "pattern": pattern}, parse, default_ns)
+    is_bounded = low_ns > 0 or longest != _LONGEST_SPAN
+    right = f"{RIGHT_SPAN}, from {shortest} to {longest}" if is_bounded else RIGHT_SPAN
+    return Parameter(name, right, {"type": "string", "pattern": SPAN_PATTERN}, parse, default)
 
 
 def whole(
@@ -94,7 +111,17 @@ def whole(
 
     right = f"a whole number from {low}" + (f" to {high}" if high < LARGEST_NUMBER else " on")
     schema = {"type": "integer", "minimum": low, "maximum": high}
-    return Parameter(name, right, schema, parse, default)
+    return Parameter(name, right, schema, parse, None if default is None else str(default))
+
+
+def number(name: str, low: float, high: float) -> Parameter:
+    def parse(raw: str, _now_unix_ns: int) -> float:
+        if not _IS_NUMBER.fullmatch(raw) or not low <= float(raw) <= high:
+            raise ValueError(raw)
+        return float(raw)
+
+    right = f"a number from {low:g} to {high:g}"
+    return Parameter(name, right, {"type": "number", "minimum": low, "maximum": high}, parse)
 
 
 def names(name: str, right: str) -> Parameter:
@@ -109,6 +136,11 @@ def names(name: str, right: str) -> Parameter:
     return Parameter(name, right, {"type": "string", "pattern": "^[^,]+(?:,[^,]+)*$"}, parse)
 
 
+def needed(parameter: Parameter) -> Parameter:
+    """The same, and it has to be given."""
+    return msgspec.structs.replace(parameter, required=True)
+
+
 def read_parameters(
     known: Iterable[Parameter], pairs: Iterable[tuple[str, str]], now_unix_ns: int
 ) -> dict[str, Any]:
@@ -116,9 +148,7 @@ def read_parameters(
     by_name = {parameter.name: parameter for parameter in known if parameter.place == "query"}
     written = _once_each(by_name, pairs)
     return {
-        name: _parsed(parameter, written[name], now_unix_ns)
-        if name in written
-        else parameter.default
+        name: _parsed(parameter, written.get(name, parameter.default), now_unix_ns)
         for name, parameter in by_name.items()
     }
 
@@ -137,7 +167,11 @@ def _once_each(by_name: dict[str, Parameter], pairs: Iterable[tuple[str, str]]) 
     return found
 
 
-def _parsed(parameter: Parameter, raw: str, now_unix_ns: int) -> Any:
+def _parsed(parameter: Parameter, raw: str | None, now_unix_ns: int) -> Any:
+    if raw is None:
+        if parameter.required:
+            raise bad(parameter.name, f"{parameter.right} is needed")
+        return None
     try:
         return parameter.parse(raw, now_unix_ns)
     except ValueError:
@@ -146,38 +180,3 @@ def _parsed(parameter: Parameter, raw: str, now_unix_ns: int) -> Any:
 
 def bad(name: str, right: str) -> ApiError:
     return ApiError("bad_parameter", f"{name}: {right}", name)
-
-
-def unix_ns(raw: str, now_unix_ns: int) -> int:
-    """RFC 3339, unix seconds or an age, as unix time; raises ValueError for anything else."""
-    if _IS_NUMBER.fullmatch(raw):
-        return _on_the_calendar(_decimal_ns(raw))
-    if "T" in raw or "t" in raw:
-        return _on_the_calendar(_rfc3339_ns(raw))
-    return max(0, now_unix_ns - parse_duration(raw).ns)
-
-
-def _decimal_ns(raw: str) -> int:
-    """Exact: a float holds unix time to 200 ns only."""
-    whole_seconds, _, fraction = raw.partition(".")
-    return int(whole_seconds) * SECOND_NS + int(fraction.ljust(9, "0"))
-
-
-def _rfc3339_ns(raw: str) -> int:
-    try:
-        moment = msgspec.convert(raw, datetime)
-    except msgspec.ValidationError:
-        raise ValueError(RIGHT_TIME) from None
-    if moment.tzinfo is None:
-        raise ValueError(RIGHT_TIME)
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
-
-
-def _on_the_calendar(at_unix_ns: int) -> int:
-    if not 0 <= at_unix_ns < _LAST_UNIX_NS:
-        raise ValueError(RIGHT_TIME)
-    return at_unix_ns
-
-
-def _span_ns(raw: str) -> int:
-    return _decimal_ns(raw) if _IS_NUMBER.fullmatch(raw) else parse_duration(raw).ns

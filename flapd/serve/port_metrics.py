@@ -8,9 +8,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from flapd.core.fabric.catalogue import PHYSICAL_STATE, RATE_MBPS, STATE
 from flapd.core.fabric.view import COUNTED_CAUSES, WITNESS_STATUSES, PortView
+from flapd.model.port import Port
 from flapd.model.times import SECOND_NS, Edge
 from flapd.serve.counter_metrics import counter_families
-from flapd.serve.labelled import Labelled, Labels, labels_of
+from flapd.serve.labelled import Labels, filled, labels_of
 from flapd.serve.settings import CounterChoice
 
 _BYTES_PER_MEGABIT = 125_000
@@ -180,49 +181,50 @@ def _all_families(ports: list[_Exported]) -> Iterator[Metric]:
 
 
 def _info(ports: list[_Exported]) -> Metric:
-    family = Labelled(GaugeMetricFamily("flapd_port_info", "1, with what the port is known by."))
-    for exported in ports:
-        port = exported.view.port
-        attributes = {
-            "guid": port.guid or "",
-            "pci": port.pci or "",
-            "netdev": port.netdev or "",
-            "link_layer": port.link_layer,
-            "driver": port.driver or "",
-        }
-        family.add(exported.labels | attributes, 1)
-    return family.family
+    return filled(
+        GaugeMetricFamily("flapd_port_info", "1, with what the port is known by."),
+        ((exported.labels | _attributes(exported.view.port), 1) for exported in ports),
+    )
+
+
+def _attributes(port: Port) -> Labels:
+    return {
+        "guid": port.guid or "",
+        "pci": port.pci or "",
+        "netdev": port.netdev or "",
+        "link_layer": port.link_layer,
+        "driver": port.driver or "",
+    }
 
 
 def _valued(ports: list[_Exported], described: _Value) -> Metric:
-    family = Labelled(described.kind(described.name, described.documentation))
-    for exported in ports:
-        value = described.value(exported.view)
-        if value is not None:
-            family.add(exported.labels, value)
-    return family.family
+    values = ((exported.labels, described.value(exported.view)) for exported in ports)
+    return filled(
+        described.kind(described.name, described.documentation),
+        ((labels, value) for labels, value in values if value is not None),
+    )
 
 
 def _downs(ports: list[_Exported]) -> Metric:
-    family = Labelled(
-        CounterMetricFamily("flapd_link_downs", "Times the port went down, by what did it.")
+    return filled(
+        CounterMetricFamily("flapd_link_downs", "Times the port went down, by what did it."),
+        (
+            (exported.labels | {"cause": cause}, exported.view.totals.downs.get(cause, 0))
+            for exported in ports
+            for cause in COUNTED_CAUSES
+        ),
     )
-    for exported in ports:
-        downs = exported.view.totals.downs
-        for cause in COUNTED_CAUSES:
-            family.add(exported.labels | {"cause": cause}, downs.get(cause, 0))
-    return family.family
 
 
 def _witness_status(ports: list[_Exported]) -> Metric:
-    family = Labelled(
+    return filled(
         GaugeMetricFamily(
             "flapd_link_witness_status",
             "1 at what can be said of the counter that counts the downs of the port.",
-        )
+        ),
+        (
+            (exported.labels | {"status": status}, exported.view.witness_status == status)
+            for exported in ports
+            for status in WITNESS_STATUSES
+        ),
     )
-    for exported in ports:
-        for status in WITNESS_STATUSES:
-            now = exported.view.witness_status == status
-            family.add(exported.labels | {"status": status}, now)
-    return family.family

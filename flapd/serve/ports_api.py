@@ -15,16 +15,17 @@ from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, encoded_list, encoded_table, in_thread, json_answer
 from flapd.serve.bonds import port_key, with_members
 from flapd.serve.errors import ApiError
-from flapd.serve.items import PortItem, PortList, Table, port_item
+from flapd.serve.items import PortItem, PortList, Table
 from flapd.serve.names import counter_names, named_ports
 from flapd.serve.parameter import bad, instant, names, span, text
+from flapd.serve.query import PAGE_PARAMETERS, SPAN_PARAMETERS, refuse_backwards
 from flapd.serve.route import Question, Route
+from flapd.serve.told import port_item
 from flapd.store.database import HistoryError
 from flapd.store.samples import SampleTable, samples
 
 _DAY_NS = 86_400 * SECOND_NS
 _DEFAULT_NS = 60 * SECOND_NS
-_LONGEST_STEP_NS = 3600 * SECOND_NS
 
 _PORT = (
     text("device", "a device such as mlx5_0", "path"),
@@ -44,8 +45,19 @@ class Ports:
     def views(self) -> list[PortView]:
         return with_members(self._snapshot.ports)
 
-    def items(self) -> list[PortItem]:
-        return [self._item(view) for view in self.views]
+    def page(self, limit: int, cursor: str | None) -> PortList:
+        """Those after the port whose key is `cursor`; ApiError where there is no such port."""
+        keys = [view.port.key for view in self.views]
+        if cursor is not None and cursor not in keys:
+            raise bad("cursor", "`next` of the page before, asked for anew where a port has gone")
+        start = 0 if cursor is None else keys.index(cursor) + 1
+        told = self.views[start : start + limit]
+        return PortList(
+            [self._item(view) for view in told],
+            expected=self._snapshot.ports_expected,
+            found=sum(view.present for view in self.views),
+            next=told[-1].port.key if start + limit < len(keys) else None,
+        )
 
     def of_key(self, key: str) -> PortItem | None:
         """Of a port, or of the bond whose member has this key."""
@@ -96,10 +108,17 @@ class PortsApi:
         span_of_samples = (
             instant("since"),
             counters,
-            span("step", longest_ns=_LONGEST_STEP_NS),
+            span("step", shortest="1ms", longest="1h"),
         )
         return (
-            Route("GET", "/api/v1/ports", "Every port", self._ports, PortList),
+            Route(
+                "GET",
+                "/api/v1/ports",
+                "Every port as it is now, which no span of time changes",
+                self._ports,
+                PortList,
+                (*SPAN_PARAMETERS, *PAGE_PARAMETERS),
+            ),
             Route("GET", one, "One port", self._port, PortItem, _PORT),
             Route(
                 "GET",
@@ -111,9 +130,11 @@ class PortsApi:
             ),
         )
 
-    async def _ports(self, _question: Question) -> web.Response:
+    async def _ports(self, question: Question) -> web.Response:
         ports = Ports(self._agent, time.monotonic_ns())
-        body = await in_thread(self._executor, lambda: encoded_list(PortList(ports.items())))
+        limit, cursor = question.values["limit"], question.values["cursor"]
+        refuse_backwards(question.values["since"], question.values["until"])
+        body = await in_thread(self._executor, lambda: encoded_list(ports.page(limit, cursor)))
         return json_answer(body)
 
     async def _port(self, question: Question) -> web.Response:

@@ -11,6 +11,10 @@ DEFAULT_LIMIT = 100
 LARGEST_LIMIT = 1000
 
 SPAN_PARAMETERS = (instant("since"), instant("until"))
+PAGE_PARAMETERS = (
+    whole("limit", 1, LARGEST_LIMIT, DEFAULT_LIMIT),
+    text("cursor", "`next` of the page before"),
+)
 
 FLAP_PARAMETERS: tuple[Parameter, ...] = (
     text("port", "a port such as mlx5_0/1"),
@@ -22,8 +26,7 @@ FLAP_PARAMETERS: tuple[Parameter, ...] = (
     choice("layer", get_args(Layer)),
     choice("seen", get_args(Seen)),
     *SPAN_PARAMETERS,
-    whole("limit", 1, LARGEST_LIMIT, DEFAULT_LIMIT),
-    text("cursor", "`next` of the page before"),
+    *PAGE_PARAMETERS,
 )
 
 _NAMED_OTHERWISE = {

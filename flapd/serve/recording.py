@@ -20,8 +20,8 @@ from flapd.serve.items import RECORDING_ACTIVE, RECORDING_PATH, RecordingItem
 from flapd.serve.parameter import bad, span, whole
 from flapd.serve.route import Question, Route
 
-DEFAULT_NS = 600 * SECOND_NS
-LONGEST_NS = 86_400 * SECOND_NS
+DEFAULT_LENGTH = "10m"
+LONGEST = "24h"
 DEFAULT_BYTES = 1 << 30
 UNREAD_SECONDS = 30.0
 """A recording that nobody reads for so long ends: whoever began it is gone."""
@@ -48,7 +48,7 @@ class RecordingApi:
 
     def routes(self) -> Iterable[Route]:
         length = (
-            span("for", default_ns=DEFAULT_NS, longest_ns=LONGEST_NS),
+            span("for", default=DEFAULT_LENGTH, shortest="1ms", longest=LONGEST),
             whole("max_bytes", default=DEFAULT_BYTES),
         )
         return (

@@ -10,13 +10,14 @@ from flapd.serve.access import Gate
 from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, errors_as_json, json_answer
 from flapd.serve.control import ControlApi
+from flapd.serve.cost_api import CostApi
 from flapd.serve.flaps_api import FlapsApi
 from flapd.serve.openapi import document
 from flapd.serve.ports_api import PortsApi
 from flapd.serve.probes import ProbesApi
 from flapd.serve.recording import RecordingApi
 from flapd.serve.route import LARGEST_BODY_BYTES, Question, Route, wired
-from flapd.serve.settings import CounterChoice
+from flapd.serve.settings import USUAL_PRICES, CounterChoice, Prices
 from flapd.serve.status import StatusApi
 from flapd.serve.stream import StreamApi
 
@@ -26,7 +27,13 @@ class _Api(Protocol):
 
 
 def build_app(
-    agent: Agent, executor: Executor, gate: Gate, counters: CounterChoice, *, local: bool
+    agent: Agent,
+    executor: Executor,
+    gate: Gate,
+    counters: CounterChoice,
+    *,
+    local: bool,
+    prices: Prices = USUAL_PRICES,
 ) -> web.Application:
     """An application with all routes; those that change something only where `local`."""
     stream = StreamApi(agent, executor)
@@ -34,6 +41,7 @@ def build_app(
         PortsApi(agent, executor),
         FlapsApi(agent, executor),
         stream,
+        CostApi(prices.job, prices.cost),
         ProbesApi(agent, executor, counters),
     ]
     app = empty_app()

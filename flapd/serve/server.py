@@ -16,7 +16,7 @@ from flapd.serve.agent import Agent
 from flapd.serve.connection import HANDSHAKE_SECONDS, Reception
 from flapd.serve.credentials import Certificates, credential_faults
 from flapd.serve.routes import build_app
-from flapd.serve.settings import CounterChoice, HttpSettings, parse_listen
+from flapd.serve.settings import USUAL_PRICES, CounterChoice, HttpSettings, Prices, parse_listen
 from flapd.serve.sockets import tcp_socket, unix_socket
 
 MOST_TCP_CONNECTIONS = 256
@@ -42,12 +42,14 @@ class Server:
         settings: HttpSettings,
         socket_path: Path,
         counters: CounterChoice = "errors",
+        prices: Prices = USUAL_PRICES,
     ) -> None:
         self._agent = agent
         self._settings = settings
         self._listen = parse_listen(settings.listen)
         self._socket_path = socket_path
         self._counters = counters
+        self._prices = prices
         self._executor: Executor = ThreadPoolExecutor(_THREADS, "serve")
         self._runners: list[web.AppRunner] = []
         self._local: asyncio.AbstractServer | None = None
@@ -85,7 +87,14 @@ class Server:
     async def _run(self, *, local: bool) -> web.Server:
         gate = Gate(self._settings, local=local)
         runner = web.AppRunner(
-            build_app(self._agent, self._executor, gate, self._counters, local=local),
+            build_app(
+                self._agent,
+                self._executor,
+                gate,
+                self._counters,
+                local=local,
+                prices=self._prices,
+            ),
             shutdown_timeout=_SHUTDOWN_SECONDS,
         )
         await runner.setup()

@@ -5,6 +5,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from flapd.core.cost.settings import CostSettings, JobSettings
+
 RIGHT_LISTEN = (
     'an address and a port from 0 to 65535, such as "0.0.0.0:19315" or "[::]:19315", '
     'or "" for the Unix socket only'
@@ -26,6 +28,15 @@ class HttpSettings(msgspec.Struct, frozen=True):
     tls_key: str = ""
     client_ca: str = ""
 
+
+class Prices(msgspec.Struct, frozen=True):
+    """What the price of a flap is made of where a question does not say."""
+
+    job: JobSettings = JobSettings()
+    cost: CostSettings = CostSettings()
+
+
+USUAL_PRICES = Prices()
 
 CounterChoice: TypeAlias = Literal["errors", "all"] | tuple[str, ...]
 

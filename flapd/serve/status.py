@@ -35,6 +35,8 @@ class HistoryItem(msgspec.Struct, frozen=True):
     """Everything that is shown is on disk."""
     write_errors: int
     events_not_durable: int
+    events_dropped: int
+    """Events that it will never have: it could not be written for too long."""
 
 
 class PortsSummary(msgspec.Struct, frozen=True):
@@ -61,6 +63,8 @@ class Status(msgspec.Struct, frozen=True):
     config: str
     config_ok: bool
     """False: the configuration read last was refused, an older one is in force."""
+    restart_needed: list[str]
+    """Sections of the configuration read last that are not in force until the next start."""
     ready: bool
     reasons: list[str]
     """Why it is not ready."""
@@ -100,6 +104,7 @@ def status_of(agent: Agent) -> Status:
         boot=about.boot,
         config=about.config,
         config_ok=health.config_reloaded_ok,
+        restart_needed=list(health.restart_needed),
         ready=not reasons,
         reasons=reasons,
         sources=sources_up(snapshot.ports),
@@ -128,6 +133,7 @@ def _history(agent: Agent) -> HistoryItem:
         durable=not health.events_not_durable,
         write_errors=health.history_write_errors,
         events_not_durable=health.events_not_durable,
+        events_dropped=health.events_dropped,
     )
 
 

@@ -16,10 +16,11 @@ from flapd.model.event import Event, Outage, PortChange
 from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, in_thread, written
 from flapd.serve.errors import ApiError
-from flapd.serve.items import FlapItem, changed_port, flap_item, without_jobs
+from flapd.serve.items import FlapItem, GapItem
 from flapd.serve.parameter import bad, whole
 from flapd.serve.ports_api import Ports
 from flapd.serve.route import Question, Route
+from flapd.serve.told import changed_port, flap_item, without_jobs
 
 MOST_STREAMS = 64
 PING_SECONDS = 15.0
@@ -45,7 +46,7 @@ class StreamApi:
         yield Route(
             "GET",
             "/api/v1/stream",
-            "Server-sent events `port` and `flap`: the item, new or revised",
+            "Server-sent events `port` and `flap`: the item, new or revised; `gap`: some are gone",
             self._stream,
             None,
             (_LAST_EVENT_ID,),
@@ -72,9 +73,9 @@ class StreamApi:
             await answer.prepare(question.request)
             return answer
         with self._one_more():
-            seq = await in_thread(self._executor, self._begin, _wanted(question))
+            seq, begin = await in_thread(self._executor, self._begin, _wanted(question))
             await answer.prepare(question.request)
-            await written(question.request, answer, b"retry: %d\n\n" % RECONNECT_MS)
+            await written(question.request, answer, begin)
             async for piece in self._pieces(seq, question.sees_jobs):
                 await written(question.request, answer, piece)
         return answer
@@ -89,10 +90,21 @@ class StreamApi:
         finally:
             self._streams -= 1
 
-    def _begin(self, wanted: int | None) -> int:
-        """The number after which events are told; one of another history is none."""
+    def _begin(self, wanted: int | None) -> tuple[int, bytes]:
+        """The number after which events are told, and what is told before them.
+
+        That is a `gap` where retention removed some of them, or the number is of another history.
+        """
+        retry = b"retry: %d\n\n" % RECONNECT_MS
         last = self._agent.history.last_seq()
-        return last if wanted is None else min(wanted, last)
+        if wanted is None:
+            return last, retry
+        next_seq = self._agent.history.first_seq() or last + 1
+        if next_seq - 1 <= wanted <= last:
+            return wanted, retry
+        if wanted > last:
+            next_seq = last + 1
+        return next_seq - 1, retry + _piece("gap", next_seq - 1, GapItem(wanted, next_seq))
 
     async def _pieces(self, seq: int, sees_jobs: bool) -> AsyncIterator[bytes]:
         while not self._is_closed:
@@ -108,11 +120,15 @@ class StreamApi:
         found = self._agent.history.events_after(seq, _AT_ONCE)
         ports = Ports(self._agent, time.monotonic_ns())
         told = [
-            b"event: %b\nid: %d\ndata: %b\n\n" % (kind.encode(), number, encoded(item))
+            _piece(kind, number, item)
             for number, event in found
             for kind, item in _items(event, ports, sees_jobs)
         ]
         return (found[-1][0] if found else seq), b"".join(told)
+
+
+def _piece(kind: str, number: int, item: object) -> bytes:
+    return b"event: %b\nid: %d\ndata: %b\n\n" % (kind.encode(), number, encoded(item))
 
 
 def _wanted(question: Question) -> int | None:

@@ -1,6 +1,6 @@
 """What the sources can be told."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ class PathsSettings(msgspec.Struct, frozen=True):
     state: str = "/var/lib/flapd"
     ring: str = "/run/flapd/ring"
     socket: str = "/run/flapd/flapd.sock"
+    dev: str = "/dev"
 
 
 class SamplingSettings(msgspec.Struct, frozen=True):
@@ -47,3 +48,18 @@ class PortsSettings(msgspec.Struct, frozen=True):
         _Rate | None, msgspec.Meta(description="a rate in Gb/s, such as 400")
     ] = None
     """How fast each should be; None = as its siblings are."""
+
+
+Switch = Literal["auto", "on", "off"]
+"""`on` fails the start where the source cannot work; `auto` goes without it, and says why."""
+
+
+class SourcesSettings(msgspec.Struct, frozen=True):
+    """What is used besides sysfs, which alone is enough."""
+
+    rdma_netlink: Switch = "auto"
+    rtnetlink: Switch = "auto"
+    verbs: Switch = "auto"
+    """On auto only for devices that can be removed while somebody holds a context on them."""
+    ethtool: Switch = "auto"
+    kernel_log: Switch = "auto"

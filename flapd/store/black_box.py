@@ -16,7 +16,7 @@ import structlog
 from flapd.model.event import Outage
 from flapd.store.ring_layout import RingRow
 from flapd.store.segment import SegmentError, unpack_segment
-from flapd.store.slots import slots_around
+from flapd.store.slots import SLOT_NS, slots_around
 from flapd.store.thinning import Row, bounded
 
 MOST_ROWS = 20_000
@@ -98,6 +98,18 @@ def keep_segments(
     connection.executemany(
         "DELETE FROM wanted WHERE key = ? AND boot = ? AND slot = ?",
         [(slot.key, slot.boot, slot.number) for slot in looked_for],
+    )
+
+
+def begin_boxes_at(connection: sqlite3.Connection, first: Slot, around_ns: int) -> None:
+    """Where reading of a port began in the slot `first`, its black boxes lack nothing before that.
+
+    One whose outage began earlier does lack something.
+    """
+    connection.execute(
+        "UPDATE black_boxes SET first = ?3 "
+        "WHERE key = ?1 AND boot = ?2 AND first < ?3 AND ?3 <= first + ?4",
+        (first.key, first.boot, first.number, around_ns // SLOT_NS),
     )
 
 

@@ -30,6 +30,21 @@ def take_segments(directory: Path, slots: Sequence[Slot]) -> Iterator[Segment]:
                 yield from _segments(ring, wanted)
 
 
+def first_slot(directory: Path, key: str, boot: str) -> int | None:
+    """Number of the slot in which reading of this port began; None where that is not known."""
+    rings = [_ring(ring_path(directory, key, tier), boot) for tier in _TIERS]
+    begun = [_begun_ns(ring) for ring in rings if ring is not None]
+    known = [begun_ns for begun_ns in begun if begun_ns is not None]
+    return min(known) // SLOT_NS if known and len(known) == len(begun) else None
+
+
+def _begun_ns(ring: Ring) -> int | None:
+    try:
+        return ring.begun_ns()
+    except RingError:
+        return None  # removed meanwhile
+
+
 def _ring(path: Path, boot: str) -> Ring | None:
     try:
         ring = read_ring(path)

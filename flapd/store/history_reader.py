@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from flapd.core.fabric.view import COUNTED_CAUSES
 from flapd.model.event import Event, Outage
 from flapd.store.black_box import BlackBox, read_black_box
 from flapd.store.database import (
@@ -23,6 +24,12 @@ from flapd.store.summary import Summary, summarise
 
 _log = structlog.get_logger("flapd.history")
 _EVENTS = msgspec.json.Decoder(Event)
+_FLAPS_PER_PORT = f"""
+SELECT key, count(*) FROM flaps
+WHERE down_unix_ns >= ?
+    AND facet IN (SELECT facet FROM facets WHERE cause IN ({", ".join("?" * len(COUNTED_CAUSES))}))
+GROUP BY key
+"""  # noqa: S608 - only question marks are put in
 
 
 class HistoryReader:
@@ -57,10 +64,9 @@ class HistoryReader:
         return None if row is None else msgspec.json.decode(row[0], type=Outage)
 
     def flaps_per_port(self, since_unix_ns: int) -> dict[str, int]:
-        """Port key -> outages that began at or after `since_unix_ns`."""
-        question = "SELECT key, count(*) FROM flaps WHERE down_unix_ns >= ? GROUP BY key"
+        """Port key -> outages of causes that count, that began at or after `since_unix_ns`."""
         with self._connection() as connection:
-            return dict(connection.execute(question, (since_unix_ns,)))
+            return dict(connection.execute(_FLAPS_PER_PORT, (since_unix_ns, *COUNTED_CAUSES)))
 
     def black_box(self, flap_id: str) -> BlackBox | None:
         """The samples around an outage, so far; None where none are kept and none are to come."""

@@ -7,7 +7,7 @@ small step at a time, so that no event waits long.
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
@@ -17,8 +17,8 @@ from pathlib import Path
 import structlog
 
 from flapd.model.times import SECOND_NS
-from flapd.store.black_box import keep_segments, wanted_slots
-from flapd.store.black_box_taking import take_segments
+from flapd.store.black_box import Slot, begin_boxes_at, keep_segments, wanted_slots
+from flapd.store.black_box_taking import first_slot, take_segments
 from flapd.store.database import (
     HistoryCorruptError,
     HistoryError,
@@ -60,11 +60,11 @@ class Keeper:
         *,
         ring: Path,
         boot: str,
-        present: Callable[[], Collection[str] | None],
+        present: Callable[[], Mapping[str, str] | None],
         call: Caller,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """`present` tells the keys of the ports that are there; None = not known yet."""
+        """`present` tells the names of the ports that are there by key; None = not known yet."""
         self._path = path
         self._history = history
         self._ring = ring
@@ -121,14 +121,28 @@ class Keeper:
         over = (now_ns - SETTLED_NS) // SLOT_NS
         while slots := wanted_slots(reader, self._boot, over, _SLOTS_A_STEP):
             segments = list(take_segments(self._ring, slots))
-            lost = set(slots) - {segment.slot for segment in segments}
+            lost = self._lost(set(slots) - {segment.slot for segment in segments})
             if lost:
-                _log.info(
-                    "samples_gone", ports=sorted({slot.key for slot in lost}), slots=len(lost)
-                )
+                _log.info("samples_gone", ports=self._names(lost), slots=len(lost))
             self._write(partial(keep_segments, looked_for=slots, found=segments))
             if self._stopping.is_set():
                 return
+
+    def _lost(self, lacking: set[Slot]) -> set[Slot]:
+        """Those in which there were samples: what was before reading began is not gone."""
+        around_ns = self._history.black_box_ns or 0
+        for key, boot in {(slot.key, slot.boot) for slot in lacking}:
+            number = first_slot(self._ring, key, boot)
+            if number is not None:
+                first = Slot(key, boot, number)
+                self._write(partial(begin_boxes_at, first=first, around_ns=around_ns))
+                lacking = {slot for slot in lacking if not _is_before(slot, first)}
+        return lacking
+
+    def _names(self, slots: Collection[Slot]) -> list[str]:
+        """Of their ports; by its key what is not there any more."""
+        present = self._present() or {}
+        return sorted({present.get(slot.key, slot.key) for slot in slots})
 
     def _retain(self, reader: sqlite3.Connection, now_ns: int) -> None:
         self._write(partial(live_on, now=Now(self._boot, now_ns, time.time_ns())))
@@ -143,3 +157,7 @@ class Keeper:
         began_ns = time.monotonic_ns()
         self._call(partial(self._history.write, step)).result(_PATIENCE_SECONDS)
         self._stopping.wait(_REST * (time.monotonic_ns() - began_ns) / SECOND_NS)
+
+
+def _is_before(slot: Slot, first: Slot) -> bool:
+    return (slot.key, slot.boot) == (first.key, first.boot) and slot.number < first.number

@@ -69,6 +69,18 @@ class Ring(Description, frozen=True, kw_only=True):
                 time.sleep(0)  # lets other threads of the agent run
             yield layout.unpack(row, names)
 
+    def begun_ns(self) -> int | None:
+        """before_ns of the first row there ever was; None where it is overwritten, or none was.
+
+        RingError where there is no ring any more.
+        """
+        _now, body = _read(self.path)
+        layout = RowLayout(self.columns)
+        if last_sequence(layout, self.capacity, body) > self.capacity:
+            return None
+        first = next(valid_rows(layout, self.capacity, body, since_ns=-1), None)
+        return None if first is None else layout.unpack(first, ()).before_ns
+
 
 def read_ring(path: Path) -> Ring:
     """The ring in this file; RingError where there is none."""

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -39,7 +39,8 @@ class Summary(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> Tally:
-        return _sum(tally for causes in self.by_port.values() for tally in causes.values())
+        """Of causes that count; what people and reboots did is in `by_cause` alone."""
+        return _sum(map(_counted, self.by_port.values()))
 
     @property
     def by_cause(self) -> dict[str, Tally]:
@@ -51,12 +52,13 @@ class Summary(msgspec.Struct, frozen=True):
 
     def worst_ports(self, most: int) -> list[tuple[str, Tally]]:
         """Ports with the most downs that the fabric caused, then the longest down."""
-        counted = {
-            port: _sum(tally for cause, tally in causes.items() if cause in COUNTED_CAUSES)
-            for port, causes in self.by_port.items()
-        }
+        counted = {port: _counted(causes) for port, causes in self.by_port.items()}
         worst = sorted(counted.items(), key=lambda item: (-item[1].downs, -item[1].down_ns_max))
         return [item for item in worst if item[1].outages][:most]
+
+
+def _counted(by_cause: Mapping[str, Tally]) -> Tally:
+    return _sum(tally for cause, tally in by_cause.items() if cause in COUNTED_CAUSES)
 
 
 def _sum(tallies: Iterable[Tally]) -> Tally:

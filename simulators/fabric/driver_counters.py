@@ -5,7 +5,7 @@ ones. hw_counters/: the file named at each table. That they stand together like 
 and how far each moves with a down, is from source and not from a capture, but for rxe.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from simulators.fabric.counters import Rule, stops, wraps
 
@@ -220,7 +220,3 @@ HNS: Rules = _hw(  # hw/hns/hns_roce_main.c
 
 def merged(*tables: Rules) -> Rules:
     return {name: rule for table in tables for name, rule in table.items()}
-
-
-def names_of(tables: Iterable[Rules]) -> frozenset[str]:
-    return frozenset(name for table in tables for name in table)

@@ -38,18 +38,22 @@ class Here:
 
 @contextmanager
 def agent_at(
-    here: Here, outages: tuple[Outage, ...] = (), ports: tuple[PortView, ...] = ()
+    here: Here,
+    outages: tuple[Outage, ...] = (),
+    ports: tuple[PortView, ...] = (),
+    **http: Any,
 ) -> Iterator[tuple[FakeAgent, str]]:
-    """A served agent on another thread, and its URL."""
+    """A served agent on another thread, and its URL; `http` are settings of its server."""
     agent = FakeAgent(here.directory, outages)
     agent.shown = Snapshot(ports=ports)
     started: Future[str] = Future()
     ended = threading.Event()
 
     async def serve() -> None:
-        async with serving(agent, here.directory) as server:
+        async with serving(agent, here.directory, **http) as server:
             assert server.tcp_address is not None
-            started.set_result(f"http://127.0.0.1:{server.tcp_address[1]}")
+            scheme = "https" if http.get("tls_cert") else "http"
+            started.set_result(f"{scheme}://127.0.0.1:{server.tcp_address[1]}")
             await asyncio.to_thread(ended.wait)
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))

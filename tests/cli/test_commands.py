@@ -2,22 +2,27 @@
 
 import json
 import os
+import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from flapd import __version__
 from flapd.cli.main import main
 from tests.cli.here import Here, agent_at, recent
 from tests.serve.parts import port, view
+
+AT = "2026-11-22T11:12:13.456789Z"
 
 
 def test_without_an_agent_flaps_says_where_it_looked(
@@ -87,22 +92,110 @@ def test_whoever_answers_instead_is_not_believed(
     assert len(err.splitlines()) == 1
 
 
+NEXT_TO_NOTHING = {
+    "flaps": {"id": "f1", "port": "mlx5_0/1", "down": {"earliest": AT, "latest": AT}},
+    "ports": {"port": "mlx5_0/1", "watched": True, "ever_up": True, "readable": True},
+}
+
+
+@pytest.mark.parametrize(("command", "blanks"), [("flaps", 4), ("ports", 3)])
+def test_an_agent_that_tells_less_is_understood_and_nothing_is_made_up(
+    capsys: pytest.CaptureFixture[str], command: str, blanks: int
+) -> None:
+    listed = json.dumps({"items": [NEXT_TO_NOTHING[command]]}).encode()
+
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n" + listed) as url:
+        assert main([command, "--url", url]) == 0
+
+    out = capsys.readouterr().out
+    assert "mlx5_0/1" in out
+    assert out.count("not known") == blanks
+
+
 @contextmanager
-def answering(answer: bytes, asked: list[bytes] | None = None) -> Iterator[str]:
+def answering(
+    answer: bytes, asked: list[bytes] | None = None, tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
     """Somebody who says the same to everybody, and notes in `asked` what they asked."""
     heard = [] if asked is None else asked
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
             connection, _ = listening.accept()
-            with connection:
+            with suppress(ssl.SSLError):  # of a client that does not trust us
+                connection = connection if tls is None else tls.wrap_socket(connection, True)
                 heard.append(connection.recv(65536))
                 connection.sendall(answer)
+            connection.close()
 
         thread = threading.Thread(target=serve)
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         thread.join()
+
+
+@pytest.fixture
+def behind_tls(here: Here) -> Iterator[Here]:
+    """A node whose agent speaks TLS, asked by somebody who may not use its socket."""
+    issued = trustme.CA().issue_cert("node17.example.org")
+    certificate, key = here.directory / "cert.pem", here.directory / "key.pem"
+    certificate.write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
+    issued.private_key_pem.write_to_path(str(key))
+    http: dict[str, Any] = {"tls_cert": str(certificate), "tls_key": str(key)}
+    with agent_at(here, (recent("f1"),), **http) as (_, url):
+        here.config.write_text(
+            f'paths.socket = "{here.directory}/none.sock"\n[http]\n'
+            f'tls_cert = "{certificate}"\n'
+            f'listen = "0.0.0.0:{url.rpartition(":")[2]}"\n'
+        )
+        yield here
+
+
+def test_an_agent_that_speaks_tls_is_asked_so_over_loopback(
+    behind_tls: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert behind_tls.command("flaps", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["items"][0]["id"] == "f1"
+
+
+def test_whoever_listens_in_its_place_gets_no_token(
+    behind_tls: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not even one whom the same authority certifies, as it does other nodes' agents."""
+    authority = trustme.CA()
+    own = authority.issue_cert("node17.example.org")
+    chain = [*own.cert_chain_pems, authority.cert_pem]
+    (behind_tls.directory / "cert.pem").write_bytes(b"".join(pem.bytes() for pem in chain))
+    token = behind_tls.directory / "token"
+    token.write_text("s3cr3t")
+    somebody_else = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(somebody_else)
+    heard: list[bytes] = []
+
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n{}", heard, somebody_else) as url:
+        listen = f'listen = "127.0.0.1:{url.rpartition(":")[2]}"'
+        text = re.sub("listen = .*", listen, behind_tls.config.read_text())
+        behind_tls.config.write_text(text)
+        assert behind_tls.command("flaps", "--token-file", str(token)) == 3
+
+    assert heard == []
+    assert "its certificate is not trusted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [None, b"no PEM"])
+def test_without_its_certificate_the_agent_is_not_asked_over_loopback(
+    behind_tls: Here, capsys: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    certificate = behind_tls.directory / "cert.pem"
+    certificate.unlink()
+    if content is not None:
+        certificate.write_bytes(content)
+
+    assert behind_tls.command("flaps") == 3
+
+    err = capsys.readouterr().err
+    assert f"(http.tls_cert {certificate} cannot be used: " in err
+    assert len(err.splitlines()) == 1
 
 
 def test_a_token_goes_to_the_url_it_is_for(
@@ -118,7 +211,9 @@ def test_a_token_goes_to_the_url_it_is_for(
     assert b"Authorization: Bearer s3cr3t\r\n" in asked[0]
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\n", b"a\nb", "ü".encode(), b"\xff"])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"\n", b"a\nb", b"a b", b"a" * 4097, "ü".encode(), b"\xff"]
+)
 def test_a_file_without_a_token_is_wrong_input(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
 ) -> None:

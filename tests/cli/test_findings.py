@@ -2,20 +2,34 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
-from flapd.cli.answers import History, PortCounts, Sampler, Status
+from flapd.cli.answers import (
+    History,
+    Interval,
+    PortAnswer,
+    PortCounts,
+    PortsAnswer,
+    Sampler,
+    Status,
+    Witness,
+)
 from flapd.cli.findings import AGENT, Finding, findings
-from flapd.serve.items import Interval, PortItem, Witness, port_item
+from flapd.serve.told import port_item
 from tests.serve.parts import view
 
 SINCE = "2026-11-30T03:12:07.000000Z"
 
 
-def item(**changes: Any) -> PortItem:
-    well = port_item(view(errors={}), now_ns=0, flaps_24h=2)
-    return replace(well, **changes)
+def item(**changes: Any) -> PortAnswer:
+    told = msgspec.json.encode(port_item(view(errors={}), now_ns=0, flaps_24h=2))
+    return replace(msgspec.json.decode(told, type=PortAnswer), **changes)
+
+
+def listed(*items: PortAnswer, expected: int | None = None) -> PortsAnswer:
+    return PortsAnswer([*items], expected)
 
 
 def status(**changes: Any) -> Status:
@@ -23,22 +37,14 @@ def status(**changes: Any) -> Status:
         version="1",
         node="node17",
         uptime_seconds=1,
-        boot="b",
-        config="/etc/flapd/flapd.toml",
-        config_ok=True,
-        reasons=[],
-        sources={"sysfs": True},
-        sampler=Sampler(restarts=0),
-        history=History("/var/lib/flapd/history.sqlite", 1, durable=True, events_not_durable=0),
-        recording=None,
-        ports=PortCounts(found=1, expected=1, watched=1, up=1),
-        maintenance=[],
+        history=History("/var/lib/flapd/history.sqlite", durable=True),
+        ports=PortCounts(expected=1),
     )
     return replace(well, **changes)
 
 
 def test_a_node_that_is_well_has_nothing_wrong() -> None:
-    assert findings([item()], status(), []) == ([], [], [])
+    assert findings(listed(item()), status(), []) == ([], [], [])
 
 
 @pytest.mark.parametrize(
@@ -60,7 +66,7 @@ def test_a_node_that_is_well_has_nothing_wrong() -> None:
     ],
 )
 def test_each_thing_that_is_wrong_with_a_port_is_told(changes: dict[str, Any], said: str) -> None:
-    (finding,) = findings([item(**changes)], None, []).wrong
+    (finding,) = findings(listed(item(**changes)), None, []).wrong
 
     assert finding.about == "mlx5_0/1"
     assert finding.said.startswith(said)
@@ -71,52 +77,98 @@ def test_each_thing_that_is_wrong_with_a_port_is_told(changes: dict[str, Any], s
     [
         ({"config_ok": False}, AGENT, "the configuration read last was refused"),
         (
-            {"history": History("/h", None, durable=False, events_not_durable=7)},
+            {"history": History("/h", durable=False, events_not_durable=7)},
             AGENT,
             "7 events are in memory only",
         ),
+        (
+            {"history": History("/h", durable=True, events_dropped=9)},
+            AGENT,
+            "9 events are lost to the history",
+        ),
         ({"sampler": Sampler(0, stuck={"mlx5_3": 41.7})}, "mlx5_3", "its reader waits"),
         ({"sampler": Sampler(0, slowed={"mlx5_3": 4})}, "mlx5_3", "it is read 4 times"),
-        ({"ports": PortCounts(1, 3, 1, 1)}, AGENT, "2 of 3 expected ports were never up here"),
+        ({"ports": PortCounts(3)}, AGENT, "2 of 3 expected ports were never up here"),
+        ({"restart_needed": ["http", "log"]}, AGENT, "needs a restart: http, log"),
         ({"observations_refused": 2}, AGENT, "2 observations"),
     ],
 )
 def test_each_thing_that_is_wrong_with_the_agent_is_told(
     changes: dict[str, Any], about: str, said: str
 ) -> None:
-    (finding,) = findings([item()], status(**changes), []).wrong
+    (finding,) = findings(listed(item()), status(**changes), []).wrong
 
     assert finding.about == about
     assert said in finding.said
 
 
 def test_why_an_agent_is_not_ready_is_wrong() -> None:
-    assert findings([], None, ["not yet"]).wrong == [Finding(AGENT, "not yet")]
+    assert findings(listed(), None, ["not yet"]).wrong == [Finding(AGENT, "not yet")]
 
 
 def test_a_device_that_is_read_as_often_as_it_should_be_is_not_slow() -> None:
-    assert findings([item()], status(sampler=Sampler(0, slowed={"mlx5_0": 1})), []).wrong == []
+    assert (
+        findings(listed(item()), status(sampler=Sampler(0, slowed={"mlx5_0": 1})), []).wrong == []
+    )
 
 
 def test_what_is_planned_is_not_wrong() -> None:
-    found = findings([item(up=False, maintenance=True)], None, [])
+    found = findings(listed(item(up=False, maintenance=True)), None, [])
 
     assert found.wrong == []
     assert [finding.about for finding in found.planned] == ["mlx5_0/1"]
 
 
+NEVER_UP = item(watched=False, ever_up=False, up=False)
+
+
 def test_a_port_that_was_never_up_is_only_listed() -> None:
-    assert findings([item(watched=False, ever_up=False, up=False)], None, []).wrong == []
+    assert findings(listed(item(), NEVER_UP), None, []).wrong == []
+
+
+@pytest.mark.parametrize(
+    ("ports", "said"),
+    [
+        (listed(NEVER_UP, NEVER_UP), "nothing is watched: 0 of 2 ports found were ever up here"),
+        (listed(NEVER_UP, expected=0), "nothing is watched: 0 of 1 ports found were ever up here"),
+        (listed(expected=0), "nothing is watched: there is no RDMA port, or none is to be watched"),
+        (listed(NEVER_UP, expected=2), "2 of 2 expected ports were never up here"),
+    ],
+)
+def test_a_node_of_which_nothing_was_ever_up_is_not_well(ports: PortsAnswer, said: str) -> None:
+    assert findings(ports, None, []).wrong == [Finding(AGENT, said)]
+
+
+def test_a_node_that_is_being_installed_is_not_wrong() -> None:
+    found = findings(listed(replace(NEVER_UP, maintenance=True)), None, [])
+
+    assert found.wrong == []
+    assert [finding.about for finding in found.planned] == [AGENT]
+
+
+def test_what_an_agent_expects_is_known_over_the_network_as_well() -> None:
+    (finding,) = findings(listed(item(), expected=2), None, []).wrong
+
+    assert finding.said == "1 of 2 expected ports were never up here"
+
+
+def test_a_counter_at_its_stop_says_how_it_counts_again() -> None:
+    stopped = item(witness=Witness("link_downed", 255, "saturated"))
+
+    (finding,) = findings(listed(stopped), None, []).wrong
+
+    assert "shorter than sampling.interval are missed" in finding.said
+    assert "perfquery -R LID PORT 0x0fff" in finding.said
 
 
 def test_a_port_whose_card_was_replaced_is_not_missing() -> None:
-    old = item(watched=False, id="old")
+    old = item(watched=False, guid="old")
 
-    assert findings([old, item()], None, []).wrong == []
+    assert findings(listed(old, item()), None, []).wrong == []
 
 
 def test_what_cannot_be_seen_is_told_with_its_reason() -> None:
-    found = findings([item(sources={"sysfs": "on", "verbs": "off: no permission"})], None, [])
+    found = findings(listed(item(sources={"sysfs": "on", "verbs": "off: no permission"})), None, [])
 
     assert found.blind == [Finding("mlx5_0/1", "verbs: off: no permission")]
     assert found.wrong == []

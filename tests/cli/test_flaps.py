@@ -6,6 +6,7 @@ import pytest
 
 from flapd.model.event import After
 from tests.cli.here import WIDEST, Here, agent_at, recent
+from tests.serve.parts import view
 from tests.store.outages import outage
 
 
@@ -28,7 +29,7 @@ def test_flaps_are_a_table_that_fits(here: Here, capsys: pytest.CaptureFixture[s
     assert "end unknown" in out
     assert "while away" in out
     assert max(map(len, out.splitlines())) <= WIDEST
-    assert len(out.splitlines()) == 4
+    assert len(out.splitlines()) == 7
     assert "\x1b" not in out
 
 
@@ -37,6 +38,33 @@ def test_an_empty_history_says_so(here: Here, capsys: pytest.CaptureFixture[str]
         assert here.command("flaps") == 0
 
     assert capsys.readouterr().out == "No flaps: no outage matches.\n"
+
+
+def test_each_flap_has_the_id_that_tells_more_of_it(
+    here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flap_id = "flap-0123456789abcdef"
+
+    with agent_at(here, (recent(flap_id),)):
+        assert here.command("flaps") == 0
+        assert flap_id in capsys.readouterr().out.split()
+        assert here.command("flaps", flap_id) == 0
+
+    assert capsys.readouterr().out.startswith(f"{flap_id}: mlx5_0/1, flap, closed\n")
+
+
+def test_a_port_that_had_no_flaps_and_one_that_there_is_not_are_told_apart(
+    here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with agent_at(here, (recent(port="mlx5_7/1"),), (view(),)):
+        assert here.command("flaps", "--port", "mlx5_0/1") == 0
+        assert here.command("flaps", "--port", "mlx5_7/1") == 0  # gone, and still in the history
+        capsys.readouterr()
+        assert here.command("flaps", "--port", "nosuch/1") == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "flapd: --port nosuch/1: there is no such port; known are: mlx5_0/1\n"
 
 
 def test_filters_reach_the_agent(here: Here, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,7 +95,7 @@ def test_that_there_is_more_is_told_beside_the_table(
         assert here.command("flaps", "--limit", "1") == 0
 
     out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 2
+    assert len(out.splitlines()) == 3
     assert "--limit" in err
 
 
@@ -82,7 +110,7 @@ def test_a_wrong_filter_is_wrong_input(
 
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"flapd: {words[0][2:].replace('-', '_')}: ")
+    assert err.startswith(f"flapd: {words[0]}: ")
     assert len(err.splitlines()) == 1
 
 

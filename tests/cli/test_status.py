@@ -7,6 +7,7 @@ import pytest
 from flapd.cli.main import main
 from flapd.core.fabric.view import MaintenanceView, Snapshot
 from flapd.model.times import SECOND_NS
+from flapd.serve.agent import Health
 from tests.cli.here import WIDEST, Here, agent_at, recent
 from tests.serve.parts import port, view
 
@@ -47,6 +48,27 @@ def test_what_is_wrong_is_told_and_is_a_no(here: Here, capsys: pytest.CaptureFix
     assert "all ports until" in out
     assert "new switch" in out
     assert max(map(len, out.splitlines())) <= WIDEST
+
+
+def test_a_configuration_that_waits_for_a_restart_is_a_no(
+    here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with agent_at(here, ports=(WELL,)) as (agent, _):
+        agent.health = Health(restart_needed=("http", "log"))
+        assert here.command("status") == 1
+
+    assert "changed in what needs a restart: http, log" in capsys.readouterr().out
+
+
+def test_a_node_of_which_nothing_was_ever_up_is_not_well(
+    here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with agent_at(here, ports=(view(ever_up=False, watched=False, up=False),)) as (_, url):
+        assert here.command("status") == 1
+        assert main(["status", "--url", url]) == 1
+
+    out = capsys.readouterr().out
+    assert out.count("0 of 1 ports found were ever up here") == 2
 
 
 def test_its_json_is_the_agents_and_what_follows_from_it(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flapd.cli.answers import Interval, Seconds
 from flapd.cli.text import moment, printable, span
 from flapd.model.times import rfc3339
-from flapd.serve.items import Interval, Seconds
 
 
 def interval(earliest_us: int, latest_us: int) -> Interval:

@@ -57,6 +57,14 @@ def test_a_node_without_flaps_is_healthy() -> None:
     assert judge(facts(FOUR, expected=4), LIMITS).health == "healthy"
 
 
+@pytest.mark.parametrize("ports", [[], [port(0, present=False, up=False)]])
+def test_of_a_node_where_nothing_was_ever_up_nothing_is_known(ports: list[Port]) -> None:
+    verdict = judge(facts(ports, expected=0), LIMITS)
+
+    assert verdict == ("unknown", "nothing is watched: no port was ever up here")
+    assert judge(facts(ports, expected=2), LIMITS).health == "unhealthy"
+
+
 def test_more_flaps_of_one_port_than_allowed_are_a_no() -> None:
     verdict = judge(facts(FOUR, OWN), LIMITS)
 

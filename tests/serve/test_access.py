@@ -21,11 +21,12 @@ from flapd.serve import server as server_module
 from flapd.serve.access import Gate
 from flapd.serve.answers import encoded, json_answer
 from flapd.serve.credentials import credential_faults, tls_context
-from flapd.serve.items import Estimate, flap_item, without_jobs
+from flapd.serve.items import Estimate
 from flapd.serve.route import Question, Route
 from flapd.serve.routes import add_routes, build_app, empty_app
 from flapd.serve.server import Server
 from flapd.serve.settings import HttpSettings
+from flapd.serve.told import flap_item, without_jobs
 from tests.serve.parts import FakeAgent, over_tcp, serving
 from tests.store.outages import outage
 

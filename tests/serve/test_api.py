@@ -214,13 +214,33 @@ async def test_a_port_is_told_with_every_field_of_the_contract(tmp_path: Path) -
 
 async def test_the_flaps_of_a_day_are_counted_for_each_port(tmp_path: Path) -> None:
     recent = replace(outage("f1", count=4), key=port().key, down=now_edge(), up=None, status="open")
-    agent = FakeAgent(tmp_path, [recent, outage("years ago", key=port().key)])
+    by_hand = replace(recent, id="f2", cause="admin")
+    agent = FakeAgent(tmp_path, [recent, by_hand, outage("years ago", key=port().key)])
     agent.shown = Snapshot(ports=(view(), view(port(key="other", device="mlx5_1"))))
 
     async with over_tcp(agent, tmp_path) as session:
         answer = await got(session, "/api/v1/ports")
 
     assert [item["flaps_24h"] for item in answer["items"]] == [1, 0]
+
+
+async def test_ports_are_told_in_pages_with_how_many_there_should_be(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    views = [view(port(key=f"k{number}", device=f"mlx5_{number}")) for number in range(5)]
+    views[4] = replace(views[4], present=False)
+    agent.shown = Snapshot(ports=tuple(views), ports_expected=8)
+    keys, cursor = [], ""
+
+    async with over_tcp(agent, tmp_path) as session:
+        while True:
+            page = await got(session, f"/api/v1/ports?limit=2&since=2h{cursor}")
+            keys.append([item["id"] for item in page["items"]])
+            if page["next"] is None:
+                break
+            cursor = f"&cursor={page['next']}"
+
+    assert keys == [["k0", "k1"], ["k2", "k3"], ["k4"]]
+    assert (page["expected"], page["found"]) == (8, 4)
 
 
 async def test_without_a_history_ports_are_told_and_flaps_are_unavailable(tmp_path: Path) -> None:

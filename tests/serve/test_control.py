@@ -116,7 +116,9 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
         sampler_restarts=2,
         history_write_errors=3,
         events_not_durable=1,
+        events_dropped=7,
         config_reloaded_ok=False,
+        restart_needed=("http",),
         reads=ReadHealth(slowed={"mlx5_1": 4}),
     )
     agent.reasons = ["the history cannot be written"]
@@ -147,6 +149,7 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
         "boot": "boot-1",
         "config": "/etc/flapd/flapd.toml",
         "config_ok": False,
+        "restart_needed": ["http"],
         "ready": False,
         "reasons": ["the history cannot be written"],
         "sources": {"sysfs": True},
@@ -156,6 +159,7 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
             "durable": False,
             "write_errors": 3,
             "events_not_durable": 1,
+            "events_dropped": 7,
         },
         "recording": {
             "path": "/r",

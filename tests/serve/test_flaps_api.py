@@ -94,7 +94,7 @@ async def test_a_summary_adds_up_by_port_and_cause(tmp_path: Path) -> None:
         "2023-11-14T22:13:20.000000Z",
         "2023-11-14T22:15:00.000000Z",
     )
-    assert told["flaps"] == tally(4, 6, 13.0, 1)
+    assert told["flaps"] == tally(3, 5, 3.0, 1)
     assert told["by_cause"] == {
         "link": tally(2, 4, 3.0),
         "admin": tally(1, 1, 10.0),

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from flapd.model.times import SECOND_NS
-from flapd.serve.items import PortItem, port_item
+from flapd.serve.items import PortItem
 from flapd.serve.names import named_ports, physical_state_text, state_text
+from flapd.serve.told import port_item
 from tests.serve.parts import port, view
 
 NOW = 1000 * SECOND_NS

@@ -1,5 +1,6 @@
 """The description of the API is that of what the server has."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,15 @@ async def test_parameters_say_what_the_handlers_accept(tmp_path: Path) -> None:
     assert by_name["since"]["description"].startswith("an RFC 3339 time")
     one = document["paths"]["/api/v1/flaps/{id}"]["get"]
     assert [(found["in"], found["required"]) for found in one["parameters"]] == [("path", True)]
+
+
+async def test_a_default_is_one_that_may_be_written(tmp_path: Path) -> None:
+    document = await described(tmp_path, local=True)
+
+    post = document["paths"]["/api/v1/recording"]["post"]
+    schema = next(found["schema"] for found in post["parameters"] if found["name"] == "for")
+    assert schema["default"] == "10m"
+    assert re.fullmatch(schema["pattern"], schema["default"])
 
 
 async def test_answers_always_have_every_field_and_questions_need_not(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Times as people write them, and query strings of any content."""
 
+import re
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 
 from flapd.model.times import SECOND_NS, rfc3339
 from flapd.serve.errors import ApiError
-from flapd.serve.parameter import read_parameters, unix_ns
+from flapd.serve.parameter import instant, read_parameters, span
 from flapd.serve.query import FLAP_PARAMETERS, flap_query
+from flapd.serve.written import unix_ns
 from flapd.store.flap_query import FlapQuery
 
 KNOWN = sorted(parameter.name for parameter in FLAP_PARAMETERS)
@@ -40,6 +42,46 @@ def test_what_the_api_tells_as_a_time_it_takes_as_one(moment: datetime) -> None:
     at = since_epoch // timedelta(microseconds=1) * 1000
 
     assert unix_ns(rfc3339(at), NOW) == at
+
+
+RFC3339 = st.builds(
+    lambda moment, offset, fraction, zone: (
+        moment.replace(tzinfo=zone(offset)).isoformat().replace("+00:00", "Z") + fraction
+    ),
+    st.datetimes(datetime(1970, 1, 3), datetime(9999, 12, 29)),  # noqa: DTZ001 - made aware
+    st.integers(-23 * 60, 23 * 60),
+    st.just(""),
+    st.just(lambda minutes: timezone(timedelta(minutes=minutes))),
+)
+SPANS = st.from_regex(r"[0-9]{1,7}(\.[0-9]{1,9})?(ms|s|m|h|d)?", fullmatch=True)
+
+
+@given(RFC3339 | SPANS | st.text(alphabet="0123456789:.-+TtZz smhd\u0661"))
+def test_what_is_accepted_is_what_the_description_says(raw: str) -> None:
+    for parameter in (instant("since"), span("min_down"), span("for", longest="24h")):
+        try:
+            parameter.parse(raw, NOW)
+        except ValueError:
+            continue
+        assert re.fullmatch(parameter.schema["pattern"], raw)
+
+
+@given(RFC3339)
+def test_any_day_of_any_zone_is_a_time(raw: str) -> None:
+    assert unix_ns(raw, NOW) >= 0
+
+
+@pytest.mark.parametrize(
+    "raw", ["2026-11-30T03:12:07Z", "2026-10-31t03:12:07.5z", "2024-02-29T23:59:59+14:00"]
+)
+def test_the_description_takes_the_times_that_the_answers_name(raw: str) -> None:
+    assert re.fullmatch(instant("since").schema["pattern"], raw)
+    assert unix_ns(raw, NOW)
+
+
+@pytest.mark.parametrize("raw", ["500ms", "600", "1.5", "15m", "2h"])
+def test_the_description_takes_the_spans_that_the_faults_name(raw: str) -> None:
+    assert re.fullmatch(span("step", shortest="1ms", longest="24h").schema["pattern"], raw)
 
 
 @given(st.lists(st.tuples(st.sampled_from(KNOWN), st.text() | st.from_regex(r"[-0-9.]+"))))

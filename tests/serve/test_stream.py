@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from msgspec.structs import replace
 from flapd.core.fabric.view import Snapshot
 from flapd.model.event import Outage, PortChange
 from flapd.serve import answers, stream
-from flapd.serve.items import FlapItem, flap_item
+from flapd.serve.items import FlapItem
+from flapd.serve.told import flap_item
 from tests.serve.parts import FakeAgent, over_socket, over_tcp, port, serving, view
 from tests.store.outages import WALL_NS, outage
 
@@ -117,17 +119,47 @@ async def test_a_change_of_a_member_is_told_with_its_bond(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("last", "query", "told"),
-    [(1, "", 2), (None, "?last_event_id=0", 1), (2, "?last_event_id=0", 3), (99, "", 4)],
+    [(1, "", 2), (None, "?last_event_id=0", 1), (2, "?last_event_id=0", 3), (3, "", 4)],
 )
 async def test_a_stream_goes_on_where_it_broke_off(
     tmp_path: Path, last: int | None, query: str, told: int
 ) -> None:
-    """What it was told last is what a browser sends again; a number of a lost history is none."""
+    """What it was told last is what a browser sends again."""
     agent = FakeAgent(tmp_path, [outage(f"f{number}", down=number) for number in (1, 2, 3)])
 
     async with over_tcp(agent, tmp_path) as session, listening(session, last, query) as listener:
         agent.happens(outage("new", down=4))
         assert (await listener.event())[:2] == ("flap", told)
+
+
+@pytest.mark.parametrize(
+    ("last", "kept_from", "gap"),
+    [(0, 3, (2, 0, 3)), (1, 3, (2, 1, 3)), (1, 9, (3, 1, 4)), (99, 1, (3, 99, 4))],
+)
+async def test_what_is_gone_since_it_broke_off_is_told_as_a_gap(
+    tmp_path: Path, last: int, kept_from: int, gap: tuple[int, int, int]
+) -> None:
+    """Retention removed it, or the number is of a history that was lost."""
+    agent = FakeAgent(tmp_path, [outage(f"f{number}", down=number) for number in (1, 2, 3)])
+    with closing(sqlite3.connect(agent.about.history, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM journal WHERE seq < ?", (kept_from,))
+
+    async with over_tcp(agent, tmp_path) as session, listening(session, last) as listener:
+        name, number, told = await listener.event()
+        agent.happens(outage("new", down=4))
+        after = await listener.event()
+
+    assert (name, number, told["after"], told["next"]) == ("gap", *gap)
+    assert after[:2] == ("flap", gap[2])
+
+
+async def test_resuming_at_the_oldest_that_is_kept_is_no_gap(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path, [outage(f"f{number}", down=number) for number in (1, 2, 3)])
+    with closing(sqlite3.connect(agent.about.history, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM journal WHERE seq < 3")
+
+    async with over_tcp(agent, tmp_path) as session, listening(session, 2) as listener:
+        assert (await listener.event())[:2] == ("flap", 3)
 
 
 @pytest.mark.parametrize("number", ["x", "-1", "9" * 5000])

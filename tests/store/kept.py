@@ -1,7 +1,7 @@
 """A history with its keeper, as in the agent: one thread writes; the keeper looks when told."""
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +23,7 @@ class Kept:
         settings: HistorySettings | None = None,
         *,
         boot: str = BOOT,
-        present: Callable[[], Collection[str] | None] = lambda: {KEY},
+        present: Callable[[], Mapping[str, str] | None] = lambda: {KEY: "mlx5_0/1"},
     ) -> None:
         self.path = directory / "history.sqlite"
         self.ring = directory / "ring"
@@ -63,7 +63,7 @@ def kept(
     settings: HistorySettings | None = None,
     *,
     boot: str = BOOT,
-    present: Callable[[], Collection[str] | None] = lambda: {KEY},
+    present: Callable[[], Mapping[str, str] | None] = lambda: {KEY: "mlx5_0/1"},
 ) -> Iterator[Kept]:
     whole = Kept(directory, settings, boot=boot, present=present)
     try:

@@ -74,7 +74,7 @@ def outages(draw: st.DrawFn, flap_id: str = "a", revision: int = 1) -> Outage:
         port=f"mlx5_{number}/1",
         guid=draw(st.sampled_from([None, "0x1", "0x2"])),
         kind=draw(st.sampled_from(["flap", "drop"])),
-        cause=draw(st.sampled_from(["link", "subnet", "unknown"])),
+        cause=draw(st.sampled_from(["link", "subnet", "unknown", "admin", "boot"])),
         layer=draw(st.sampled_from(["physical", "logical"])),
         seen=draw(st.sampled_from(["observed", "unseen", "while_away"])),
         count=draw(st.integers(1, 9)),

@@ -117,7 +117,7 @@ def test_after_a_reboot_a_ring_that_lasted_is_still_taken(tmp_path: Path) -> Non
         fill(whole.ring, every(0.1, 50, 200))
         whole.history.commit([outage("a", down=105, up=107)], {})
 
-    with kept(tmp_path, boot="boot-2", present=set) as whole:
+    with kept(tmp_path, boot="boot-2", present=dict) as whole:
         whole.look(20)
 
         assert seconds(whole.reader.black_box("a")) == list(range(70, 140))

@@ -43,7 +43,7 @@ def test_with_a_pump_black_boxes_are_taken_while_it_runs(tmp_path: Path) -> None
             HistorySettings(),
             ring=ring,
             boot=BOOT,
-            present=lambda: {KEY},
+            present=lambda: {KEY: "mlx5_0/1"},
             call=pump.call,
             look_seconds=0.01,
         )
@@ -73,10 +73,32 @@ def test_while_nothing_can_be_written_it_waits_and_then_goes_on(tmp_path: Path) 
         assert (len(box.rows), box.pending) == (700, False)
 
 
+def test_of_a_flap_soon_after_reading_began_nothing_is_gone(tmp_path: Path) -> None:
+    with kept(tmp_path) as whole, capture_logs() as logs:
+        fill(whole.ring, every(0.1, 103, 200))
+        whole.history.commit([outage("a", down=105, up=107)], {})
+        whole.look(200)
+        box = whole.reader.black_box("a")
+
+    assert box is not None
+    assert (len(box.rows), box.pending, box.incomplete) == (370, False, False)
+    assert logs == []
+
+
+def test_samples_that_were_overwritten_are_told_by_the_name_of_their_port(tmp_path: Path) -> None:
+    with kept(tmp_path) as whole, capture_logs() as logs:
+        fill(whole.ring, every(0.1, 50, 1200))
+        whole.history.commit([outage("a", down=105, up=107)], {})
+        whole.look(1200)
+
+    (told,) = logs
+    assert (told["event"], told["ports"], told["slots"]) == ("samples_gone", ["mlx5_0/1"], 7)
+
+
 def test_a_fault_of_ours_is_told_and_ends_nothing(tmp_path: Path) -> None:
     looked = threading.Semaphore(0)
 
-    def present() -> set[str]:
+    def present() -> dict[str, str]:
         looked.release()
         raise ValueError("mine")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flapd.config import DEFAULT_PATH, Config, load_config
-from flapd.node import END_WITHIN_SECONDS
+from flapd.lifecycle import END_WITHIN_SECONDS
 
 ROOT = Path(__file__).parent.parent.parent
 UNITS = ROOT / "systemd"
@@ -102,23 +102,24 @@ def test_the_user_is_made_as_the_unit_wants_it(root: Path) -> None:
     assert UNIT["User"] == UNIT["Group"] == ["flapd"]
 
 
-@pytest.mark.parametrize(
-    ("key", "values"),
-    [
-        ("Type", ["notify"]),
-        ("NotifyAccess", ["main"]),
-        ("Restart", ["on-failure"]),
-        ("KillMode", ["mixed"]),
-        ("CapabilityBoundingSet", [""]),
-        ("AmbientCapabilities", [""]),
-        ("DeviceAllow", ["char-infiniband_verbs rw"]),
-        ("RuntimeDirectoryPreserve", ["yes"]),
-        ("StateDirectoryMode", ["0750"]),
-        ("RestrictAddressFamilies", ["AF_UNIX AF_INET AF_INET6 AF_NETLINK"]),
-    ],
-)
-def test_the_unit_says(key: str, values: list[str]) -> None:
-    assert UNIT[key] == values
+def test_an_agent_that_fails_is_started_again_for_ever() -> None:
+    assert UNIT["Restart"] == ["on-failure"]
+    assert UNIT["StartLimitIntervalSec"] == ["0"]
+
+
+def test_the_ring_outlives_a_restart() -> None:
+    """The next agent needs what it holds of the time in which nobody ran."""
+    assert UNIT["RuntimeDirectoryPreserve"] == ["yes"]
+
+
+def test_every_kind_of_socket_that_the_agent_opens_is_allowed() -> None:
+    allowed = UNIT["RestrictAddressFamilies"][0].split()
+
+    assert sorted(allowed) == ["AF_INET", "AF_INET6", "AF_NETLINK", "AF_UNIX"]
+
+
+def test_it_runs_without_any_capability() -> None:
+    assert UNIT["CapabilityBoundingSet"] == UNIT["AmbientCapabilities"] == [""]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,139 @@
+"""Reading a flight recorder's dump, which anybody may have written, into plain data.
+
+PyTorch writes JSON, or pickle protocol 2 without a single global
+(torch/csrc/jit/serialization/pickler.cpp). Unpickling runs whatever code a file names; so this
+knows the few opcodes that build plain data and no other, and is held to a bound.
+"""
+
+import pickletools
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from flapd.model.errors import FlapdError
+
+LARGEST_FILE_BYTES = 64 * 1024 * 1024
+_MOST_VALUES = 1_500_000
+"""Some 100 MB; 20,000 entries, the largest buffer in use, are half of it."""
+
+_NOT_ONE = "no flight recorder's dump"
+_TOO_LARGE = "the dump holds more than flapd reads"
+
+
+def plain_data(content: bytes) -> Any:
+    """Dicts, lists, tuples, strings, numbers, None; FlapdError where there is anything else."""
+    if len(content) > LARGEST_FILE_BYTES:
+        raise FlapdError(f"the dump is larger than {LARGEST_FILE_BYTES // 1024 // 1024} MiB")
+    try:
+        if content.lstrip()[:1] in (b"{", b"["):
+            return _from_json(content)
+        return _from_pickle(content)
+    except (ValueError, IndexError, KeyError, TypeError, RecursionError) as error:
+        raise FlapdError(f"{_NOT_ONE}: it is damaged ({type(error).__name__})") from error
+
+
+def _from_json(content: bytes) -> Any:
+    if content.count(b",") > _MOST_VALUES:
+        raise FlapdError(_TOO_LARGE)
+    return msgspec.json.decode(content)
+
+
+def _from_pickle(content: bytes) -> Any:
+    machine = _Machine()
+    for opcode, argument, _ in pickletools.genops(content):
+        step = _STEPS.get(opcode.name)
+        if step is None:
+            raise FlapdError(f"{_NOT_ONE}: it holds the opcode {opcode.name}")
+        machine.steps += 1
+        if machine.steps > 2 * _MOST_VALUES:
+            raise FlapdError(_TOO_LARGE)
+        step(machine, argument)
+    return machine.stack.pop()
+
+
+class _Machine:
+    """What an unpickler has: a stack, marks in it, and a memo."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.steps = 0
+        self._marks: list[int] = []
+        self._memo: dict[int, Any] = {}
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def push_dict(self, _: Any) -> None:
+        self.stack.append({})
+
+    def push_list(self, _: Any) -> None:
+        self.stack.append([])
+
+    def mark(self, _: Any) -> None:
+        self._marks.append(len(self.stack))
+
+    def append(self, _: Any) -> None:
+        items = self._since_mark()
+        target = self.stack[-1]
+        if not isinstance(target, list):
+            raise TypeError
+        target.extend(items)
+
+    def set(self, _: Any) -> None:
+        items = self._since_mark()
+        target = self.stack[-1]
+        keys = items[::2]
+        # Hashing nested tuples would exhaust the stack of C.
+        if not isinstance(target, dict) or not all(type(key) is str for key in keys):
+            raise TypeError
+        target.update(zip(keys, items[1::2], strict=True))
+
+    def pair(self, _: Any) -> None:
+        second, first = self.stack.pop(), self.stack.pop()
+        self.stack.append((first, second))
+
+    def keep(self, place: int) -> None:
+        self._memo[place] = self.stack[-1]
+
+    def fetch(self, place: int) -> None:
+        self.stack.append(self._memo[place])
+
+    def _since_mark(self) -> list[Any]:
+        start = self._marks.pop()
+        items = self.stack[start:]
+        del self.stack[start:]
+        return items
+
+
+def _nothing(machine: _Machine, _: Any) -> None:
+    """PROTO and STOP build nothing."""
+
+
+def _constant(value: bool | None) -> Callable[[_Machine, Any], None]:
+    return lambda machine, _: machine.push(value)
+
+
+_STEPS: dict[str, Callable[[_Machine, Any], None]] = {
+    "PROTO": _nothing,
+    "STOP": _nothing,
+    "MARK": _Machine.mark,
+    "EMPTY_DICT": _Machine.push_dict,
+    "EMPTY_LIST": _Machine.push_list,
+    "SETITEMS": _Machine.set,
+    "APPENDS": _Machine.append,
+    "TUPLE2": _Machine.pair,
+    "BINUNICODE": _Machine.push,
+    "BININT": _Machine.push,
+    "BININT1": _Machine.push,
+    "BININT2": _Machine.push,
+    "LONG1": _Machine.push,
+    "BINFLOAT": _Machine.push,
+    "NONE": _constant(None),
+    "NEWTRUE": _constant(True),
+    "NEWFALSE": _constant(False),
+    "BINPUT": _Machine.keep,
+    "LONG_BINPUT": _Machine.keep,
+    "BINGET": _Machine.fetch,
+    "LONG_BINGET": _Machine.fetch,
+}
