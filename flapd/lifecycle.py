@@ -8,16 +8,19 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from flapd import __version__
 from flapd.config import DEFAULT_PATH, Config
 from flapd.node import Node
-from flapd.serve.server import Server
 from flapd.serve.settings import Prices
 from flapd.service import ServiceManager
 from flapd.store.lock import WAIT_SECONDS
+
+if TYPE_CHECKING:
+    from flapd.serve.server import Server
 
 END_WITHIN_SECONDS = 4.5
 """SIGTERM is obeyed within this, whatever hardware or disk do; service managers expect 5 s."""
@@ -39,14 +42,16 @@ async def run_node(
     manager = ServiceManager(os.environ)
     manager.starting(STARTS_WITHIN_SECONDS)
     node = Node(config, config_path)
-    prices = Prices(config.job, config.cost)
-    socket_path = Path(config.paths.socket)
-    server = Server(node, config.http, socket_path, config.metrics.counters, prices)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     _obey(loop, stopping, partial(_reload, node, read_config, manager))
-    await server.start()
     node.start()
+    server = _server(node, config)
+    try:
+        await server.start()
+    except BaseException:
+        node.stop()
+        raise
     _log.info("started", node=node.node, version=__version__)
     manager.ready()  # not once all ports are read: dead hardware must not fail the start
     await _until_it_ends(node, manager, stopping)
@@ -60,6 +65,15 @@ async def run_node(
     for number in _ENDS:  # the interpreter's end would undo handlers
         signal.signal(number, signal.SIG_IGN)
     return status
+
+
+def _server(node: Node, config: Config) -> "Server":
+    """Imported only now, which takes as long as a flap: the ports are being read already."""
+    from flapd.serve.server import Server  # noqa: PLC0415
+
+    prices = Prices(config.job, config.cost)
+    socket_path = Path(config.paths.socket)
+    return Server(node, config.http, socket_path, config.metrics.counters, prices)
 
 
 def _obey(

@@ -65,6 +65,7 @@ def test_every_metric_is_documented_and_every_documented_one_exists() -> None:
         last_down=down,
         last_down_ns=5,
         downgraded=True,
+        bit_error_ratio=1e-14,
     )
     snapshot = Snapshot(ports=(port,), stuck_readers={"mlx5_0": 5})
     body, _ = render(Scrape(snapshot, Health(), 10, 0), "")

@@ -81,6 +81,10 @@ class PortsAnswer(msgspec.Struct, frozen=True):
     items: list[PortAnswer]
     expected: int | None = None
     """How many this node should have."""
+    found: int | None = None
+    """How many there are; None where it has not been found out yet."""
+    blind: list[str] = []
+    """Devices of which it cannot be told now which ports they have."""
 
 
 class After(msgspec.Struct, frozen=True):

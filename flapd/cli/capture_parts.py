@@ -27,7 +27,7 @@ LARGEST_HISTORY_BYTES = 512 << 20
 
 _ANSWERS = {
     "status.json": "/api/v1/status",
-    "ports.json": "/api/v1/ports",
+    "ports.json": "/api/v1/ports?limit=1000",
     "metrics.txt": "/metrics",
 }
 _LIBRARIES = ("aiohttp", "msgspec", "prometheus-client", "rich", "structlog")

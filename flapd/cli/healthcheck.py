@@ -88,7 +88,7 @@ def _surely(find_out: Callable[[], Verdict]) -> Verdict:
 
 def _facts(targets: Sequence[Target], limits: Limits) -> Facts:
     now_ns = time.time_ns()
-    listed = decoded(ask(targets, "/api/v1/ports"), PortsAnswer)
+    listed = decoded(ask(targets, "/api/v1/ports?limit=1000"), PortsAnswer)
     items = listed.items
     blind: list[str] = []
     repaired = {item.port: unix_ns(item.repaired.time) for item in items if item.repaired}

@@ -41,7 +41,7 @@ _WITNESS_WORDS = {
 def ports(targets: Sequence[Target], here: Config | None, as_json: bool) -> int:
     """The exit status; with `here` the ports are read directly where no agent answers."""
     try:
-        body = ask(targets, "/api/v1/ports")
+        body = ask(targets, "/api/v1/ports?limit=1000")
     except NoAgentError as error:
         if here is None:
             raise

@@ -20,7 +20,7 @@ def status(targets: Sequence[Target], as_json: bool) -> int:
     """0 well, 1 something is wrong."""
     body = _status(targets)
     told = None if body is None else decoded(body, Status)
-    listed = decoded(ask(targets, "/api/v1/ports"), PortsAnswer)
+    listed = decoded(ask(targets, "/api/v1/ports?limit=1000"), PortsAnswer)
     found = findings(listed, told, _reasons(targets))
     if as_json:
         print_json(_as_json(body, found))

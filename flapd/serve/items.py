@@ -91,6 +91,8 @@ class PortItem(msgspec.Struct, frozen=True, kw_only=True):
     width: str | None
     expected_rate_gbps: float | None = None
     downgraded: bool | None = None
+    bit_error_ratio: float | None = None
+    bit_error_level: str = "good"
     up: bool | None
     watched: bool
     ever_up: bool
@@ -180,7 +182,9 @@ class PortList(msgspec.Struct, frozen=True):
     expected: int | None = None
     """Ports this node should have: as configured, else those that were up at some time."""
     found: int | None = None
-    """Ports that discovery finds now."""
+    """Ports that discovery finds now; None until it has told."""
+    blind: list[str] = []
+    """Devices of which it cannot be told now which ports they have."""
 
 
 class RecordingItem(msgspec.Struct, frozen=True):

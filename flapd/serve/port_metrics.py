@@ -88,6 +88,12 @@ _VALUES = (
     ),
     _Value(
         GaugeMetricFamily,
+        "flapd_port_bit_error_ratio",
+        "Symbol errors left after correction by bits, of the last 12 minutes.",
+        lambda view: view.bit_error_ratio,
+    ),
+    _Value(
+        GaugeMetricFamily,
         "flapd_port_downgraded",
         "1 where the port is up and slower than it should be.",
         lambda view: view.downgraded,

@@ -55,9 +55,15 @@ class Ports:
         return PortList(
             [self._item(view) for view in told],
             expected=self._snapshot.ports_expected,
-            found=sum(view.present for view in self.views),
+            found=self._found(),
+            blind=sorted(self._snapshot.blind),
             next=told[-1].port.key if start + limit < len(keys) else None,
         )
+
+    def _found(self) -> int | None:
+        if not self._snapshot.is_scouted:
+            return None
+        return sum(view.present for view in self.views)
 
     def of_key(self, key: str) -> PortItem | None:
         """Of a port, or of the bond whose member has this key."""
@@ -81,6 +87,7 @@ class Ports:
             now_ns=self._now_ns,
             flaps_24h=None if self._flaps is None else self._flaps.get(view.port.key, 0),
             stuck_since_ns=self._snapshot.stuck_readers.get(view.port.device),
+            is_blind=view.port.device in self._snapshot.blind,
         )
 
     @cached_property

@@ -65,7 +65,12 @@ def without_jobs(item: FlapItem) -> FlapItem:
 
 
 def port_item(
-    view: PortView, *, now_ns: int, flaps_24h: int | None, stuck_since_ns: int | None = None
+    view: PortView,
+    *,
+    now_ns: int,
+    flaps_24h: int | None,
+    stuck_since_ns: int | None = None,
+    is_blind: bool = False,
 ) -> PortItem:
     """The port at the monotonic time `now_ns`; `flaps_24h` is None without a history."""
     told = _identity(view) | _link(view) | _counted(view)
@@ -73,7 +78,7 @@ def port_item(
         **told,
         flaps_24h=flaps_24h,
         stale_seconds=_seconds_since(view.last_read_ns, now_ns),
-        sources={"sysfs": sysfs_source(view, now_ns, stuck_since_ns)},
+        sources={"sysfs": sysfs_source(view, now_ns, stuck_since_ns, is_blind)},
     )
 
 
@@ -110,6 +115,8 @@ def _link(view: PortView) -> dict[str, Any]:
         "width": f"{values[WIDTH_LANES]}X" if WIDTH_LANES in values else None,
         "expected_rate_gbps": _scaled(view.expected_rate_mbps, 1000),
         "downgraded": view.downgraded,
+        "bit_error_ratio": view.bit_error_ratio,
+        "bit_error_level": view.bit_error_level,
         "up": view.up,
         "watched": view.watched,
         "ever_up": view.ever_up,
@@ -161,13 +168,17 @@ def _witness(view: PortView) -> Witness:
     )
 
 
-def sysfs_source(view: PortView, now_ns: int, stuck_since_ns: int | None) -> str:
+def sysfs_source(
+    view: PortView, now_ns: int, stuck_since_ns: int | None, is_blind: bool
+) -> str:
     """`on`, or why this port cannot be read from sysfs."""
-    if not view.present:
-        return "no longer found"
     if stuck_since_ns is not None:
         waited = max(0, now_ns - stuck_since_ns) // SECOND_NS
         return f"the reader of {view.port.device} waits in one read for {waited} s"
+    if is_blind and not view.readable:
+        return "its device cannot be looked at: it fails, or an earlier reader still waits in it"
+    if not view.present:
+        return "no longer found"
     if view.readable:
         return "on"
     return _unreadable(view)

@@ -182,6 +182,8 @@ async def test_a_port_is_told_with_every_field_of_the_contract(tmp_path: Path) -
         "rate_gbps": 400.0,
         "width": "4X",
         "expected_rate_gbps": 400.0,
+        "bit_error_ratio": None,
+        "bit_error_level": "good",
         "downgraded": False,
         "up": True,
         "watched": True,
