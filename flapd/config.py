@@ -322,7 +322,7 @@ def _right(declared: Any) -> str:
 def _beyond_limits(config: Config, written: Mapping[_Key, _Written]) -> Iterator[Fault]:
     """Faults of what is written and of defaults that do not go with it."""
     for section, key, right in beyond_limits(
-        config.paths, config.sampling, config.flap, config.http
+        config.paths, config.sampling, config.flap, config.http, config.sources
     ):
         default = _Written(getattr(getattr(config, section), key))
         yield written.get((section, key), default).fault(f"{section}.{key}", right)

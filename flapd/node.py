@@ -271,13 +271,15 @@ class Node:
 
     def not_ready(self) -> list[str]:
         reasons = []
-        ports = [view for view in self._pump.snapshot.ports if view.present]
-        if not self._pump.snapshot.is_scouted:
+        snapshot = self._pump.snapshot
+        unseen = snapshot.blind | snapshot.stuck_readers.keys()
+        if not snapshot.is_scouted:
             reasons.append("it is not known yet which ports there are")
         reasons += (
             f"{view.port.name} was not read yet"
-            for view in ports
-            if not view.readable and not view.errors and not self._is_stuck(view.port.device)
+            for view in snapshot.ports
+            if view.present and not view.readable and not view.errors
+            if view.port.device not in unseen
         )
         if self._pump.health.events_not_durable:
             reasons.append("the history cannot be written")
@@ -302,9 +304,6 @@ class Node:
     def stop_recording(self) -> RecordingStatus | None:
         self._ask(self._recorder.stop)
         return self.recording()
-
-    def _is_stuck(self, device: str) -> bool:
-        return device in self._pump.snapshot.stuck_readers
 
     def _recording_status(self, request: Request | None) -> RecordingStatus:
         return RecordingStatus(

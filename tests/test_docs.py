@@ -67,7 +67,7 @@ def test_every_metric_is_documented_and_every_documented_one_exists() -> None:
         downgraded=True,
         bit_error_ratio=1e-14,
     )
-    snapshot = Snapshot(ports=(port,), stuck_readers={"mlx5_0": 5})
+    snapshot = Snapshot(ports=(port,), stuck_readers={"mlx5_0": 5}, is_scouted=True)
     body, _ = render(Scrape(snapshot, Health(), 10, 0), "")
     counters = re.compile(r"flapd_port_(?!counter_|driver_|rate_|retransmissions_)\w+_total")
     exported = set()

@@ -85,6 +85,8 @@ class PortsAnswer(msgspec.Struct, frozen=True):
     """How many there are; None where it has not been found out yet."""
     blind: list[str] = []
     """Devices of which it cannot be told now which ports they have."""
+    next: str | None = None
+    """There are more ports than these."""
 
 
 class After(msgspec.Struct, frozen=True):
@@ -163,6 +165,8 @@ class Sampler(msgspec.Struct, frozen=True):
     """Device -> seconds its reader has waited in one read."""
     slowed: dict[str, int] = {}
     """Device -> how many times slower than configured it is read."""
+    rings_missing: dict[str, int] = {}
+    """Device -> rings of its ports that could not be made."""
 
 
 class History(msgspec.Struct, frozen=True):

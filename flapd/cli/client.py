@@ -4,18 +4,22 @@ import http.client
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from urllib.parse import urlencode
 
 import msgspec
 
 from flapd.cli.answers import ErrorAnswer, ErrorBody
 from flapd.cli.target import TIMEOUT_SECONDS, CertificateError, Target
+from flapd.cli.within import SlowError, within
 from flapd.model.errors import CouldNotFindOutError, FlapdError
 
 LARGEST_BYTES = 64 << 20
+WITHIN_SECONDS = 10.0
+"""An answer is whole by then, however many pieces it comes in."""
 
 _PIECE_BYTES = 64 << 10
-_NO_ANSWER = (OSError, http.client.HTTPException)
+_NO_ANSWER = (OSError, http.client.HTTPException, SlowError)
 
 
 class NoAgentError(CouldNotFindOutError):
@@ -47,10 +51,10 @@ def ask(
     NoAgentError where nobody is there.
     """
     missed = []
+    asked = _with_query(path, parameters)
     for target in targets:
         try:
-            exchanged = _exchange(target, method, _with_query(path, parameters), body)
-            return _whole(target, *exchanged)
+            return within(WITHIN_SECONDS, partial(_answer, target, method, asked, body))
         except _NO_ANSWER as error:
             missed.append(f"{target} ({_reason(error)})")
     raise _nobody(missed)
@@ -92,7 +96,7 @@ def _with_query(path: str, parameters: Mapping[str, str | int] | None) -> str:
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {TIMEOUT_SECONDS:g} s"
-    if isinstance(error, CertificateError):
+    if isinstance(error, (CertificateError, SlowError)):
         return str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
@@ -117,20 +121,19 @@ def _exchange(
     return connection, response
 
 
-def _whole(
-    target: Target, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
-) -> bytes:
+def _answer(target: Target, method: str, path: str, body: bytes | None) -> bytes:
+    connection, response = _exchange(target, method, path, body)
     with closing(connection):
-        body = response.read(LARGEST_BYTES + 1)
-    if len(body) > LARGEST_BYTES:
+        answer = response.read(LARGEST_BYTES + 1)
+    if len(answer) > LARGEST_BYTES:
         raise CouldNotFindOutError(f"{target} answers with more than 64 MiB; ask for less")
-    return body
+    return answer
 
 
 def _refusal(target: Target, status: int, body: bytes) -> FlapdError:
     try:
         error = msgspec.json.decode(body, type=ErrorAnswer).error
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return CouldNotFindOutError(f"{target} answers {status}, not as flapd does")
     if error.code == "bad_parameter" or (error.code == "not_found" and error.parameter):
         return RefusedError(_of_option(error))

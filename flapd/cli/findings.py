@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from flapd.cli.answers import PortAnswer, PortsAnswer, Status
+from flapd.cli.answers import PortAnswer, PortsAnswer, Sampler, Status
 from flapd.cli.text import clock_time
 
 AGENT = "agent"
@@ -34,7 +34,8 @@ def findings(listed: PortsAnswer, status: Status | None, reasons: Sequence[str])
         told = [Finding(port.port, said) for said in _of_port(port, port in missing)]
         (found.planned if port.maintenance else found.wrong).extend(told)
         found.blind.extend(Finding(port.port, said) for said in unseen(port))
-    if not reasons and (lacking := _never_seen(ports, expected(listed, status), len(missing))):
+    can_tell = not reasons and not listed.blind
+    if can_tell and (lacking := _never_seen(ports, expected(listed, status), len(missing))):
         is_planned = bool(ports) and all(port.maintenance for port in ports)
         (found.planned if is_planned else found.wrong).append(Finding(AGENT, lacking))
     return found
@@ -70,13 +71,26 @@ def _of_agent(status: Status) -> Iterator[Finding]:
         yield Finding(AGENT, f"{some} events are in memory only: {status.history.path} takes none")
     if status.history.events_dropped:
         yield Finding(AGENT, f"{status.history.events_dropped} events are lost to the history")
-    for device, seconds in status.sampler.stuck.items():
-        yield Finding(device, f"its reader waits in one read for {seconds:.0f} s")
-    for device, times in status.sampler.slowed.items():
-        if times > 1:
-            yield Finding(device, f"its reads take long: it is read {times} times less often")
     if status.observations_refused:
         yield Finding(AGENT, f"{status.observations_refused} observations were no use and refused")
+    yield from _of_devices(status.sampler)
+
+
+def _of_devices(sampler: Sampler) -> Iterator[Finding]:
+    for device, seconds in sampler.stuck.items():
+        yield Finding(device, f"its reader waits in one read for {seconds:.0f} s")
+    for device, times in sampler.slowed.items():
+        if times > 1:
+            yield Finding(device, f"its reads take long: it is read {times} times less often")
+    for device, rings in sampler.rings_missing.items():
+        if rings:
+            yield Finding(device, f"{rings} of its rings could not be made: {_NOT_REMEMBERED}")
+
+
+_NOT_REMEMBERED = (
+    "samples are not remembered, neither for black boxes nor over a restart; make room in"
+    " paths.ring and restart flapd"
+)
 
 
 def _never_seen(ports: Sequence[PortAnswer], should_be: int | None, missing: int) -> str | None:

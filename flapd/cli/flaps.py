@@ -49,7 +49,9 @@ def flaps(
 
 def _refuse_unknown(targets: Sequence[Target], port: str) -> None:
     """Nothing of a port that there is and nothing of a slip of the pen are two things."""
-    known = [item.port for item in decoded(ask(targets, "/api/v1/ports?limit=1000"), PortsAnswer).items]
+    known = [
+        item.port for item in decoded(ask(targets, "/api/v1/ports?limit=1000"), PortsAnswer).items
+    ]
     if port not in known:
         raise FlapdError(f"--port {port}: there is no such port; known are: {', '.join(known)}")
 

@@ -1,11 +1,8 @@
 """`flapd healthcheck`: what a scheduler asks before it puts a job here."""
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from queue import Empty, SimpleQueue
-from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +13,7 @@ from flapd.cli.output import decoded, give_up_stdout, print_json
 from flapd.cli.target import Target
 from flapd.cli.text import printable, unix_ns
 from flapd.cli.verdict import LOOK_BACK_SECONDS, Facts, Flap, Limits, Port, Verdict, judge
+from flapd.cli.within import within
 from flapd.core.fabric.view import COUNTED_CAUSES
 from flapd.model.errors import FlapdError
 from flapd.model.times import SECOND_NS
@@ -23,8 +21,6 @@ from flapd.model.times import SECOND_NS
 WITHIN_SECONDS = 5.0
 MOST_FLAPS = 1000
 """Of a node that flaps more often the newest tell enough, and comparing all would take too long."""
-
-_T = TypeVar("_T")
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -44,7 +40,9 @@ def healthcheck(
 ) -> int:
     """0 healthy, 1 not; nothing that goes wrong with asking is a no, unless `unknown` says so."""
     limits = Limits(max_flaps, round(window_seconds * SECOND_NS))
-    verdict = _within(WITHIN_SECONDS, lambda: judge(_facts(targets(), limits), limits))
+    verdict = _surely(
+        lambda: within(WITHIN_SECONDS, lambda: judge(_facts(targets(), limits), limits))
+    )
     healthy = (unknown if verdict.health == "unknown" else verdict.health) == "healthy"
     try:
         _say(verdict, healthy, as_json)
@@ -67,16 +65,6 @@ def _word(verdict: Verdict, healthy: bool) -> str:
     return f"{'healthy' if healthy else 'unhealthy'}, as nothing is known"
 
 
-def _within(seconds: float, find_out: Callable[[], Verdict]) -> Verdict:
-    """On another thread, since a name service or a server may answer slowly, byte by byte."""
-    answers: SimpleQueue[Verdict] = SimpleQueue()
-    threading.Thread(target=lambda: answers.put(_surely(find_out)), daemon=True).start()
-    try:
-        return answers.get(timeout=seconds)
-    except Empty:
-        return Verdict("unknown", f"no answer within {seconds:g} s")
-
-
 def _surely(find_out: Callable[[], Verdict]) -> Verdict:
     try:
         return find_out()
@@ -87,29 +75,29 @@ def _surely(find_out: Callable[[], Verdict]) -> Verdict:
 
 
 def _facts(targets: Sequence[Target], limits: Limits) -> Facts:
+    """FlapdError where ports or flaps are not told: what all ports had together excuses each."""
     now_ns = time.time_ns()
     listed = decoded(ask(targets, "/api/v1/ports?limit=1000"), PortsAnswer)
     items = listed.items
-    blind: list[str] = []
     repaired = {item.port: unix_ns(item.repaired.time) for item in items if item.repaired}
-    flaps = _or_blind(blind, lambda: _flaps(targets, now_ns, limits, repaired), list[Flap]())
-    _or_blind(blind, lambda: ask(targets, "/readyz"), b"")
     return Facts(
         now_ns=now_ns,
         ports=[_port(item) for item in items],
-        flaps=flaps,
+        flaps=_flaps(targets, now_ns, limits, repaired),
         expected=listed.expected,
+        scouted=listed.found is not None and listed.next is None,
+        blind_devices=listed.blind,
         booted=any(item.grace for item in items),
-        blind=blind,
+        blind=_not_ready(targets),
     )
 
 
-def _or_blind(blind: list[str], find_out: Callable[[], _T], otherwise: _T) -> _T:
+def _not_ready(targets: Sequence[Target]) -> list[str]:
     try:
-        return find_out()
+        ask(targets, "/readyz")
     except FlapdError as error:
-        blind.append(str(error))
-        return otherwise
+        return [str(error)]
+    return []
 
 
 def _flaps(

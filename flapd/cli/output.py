@@ -36,7 +36,7 @@ def decoded(body: bytes, kind: type[_T]) -> _T:
     """An agent's answer; CouldNotFindOutError where it is something else."""
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise CouldNotFindOutError(f"the answer is not one of flapd's: {error}") from None
 
 

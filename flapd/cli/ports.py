@@ -9,6 +9,7 @@ import msgspec
 
 from flapd.cli.answers import PortAnswer, PortsAnswer, Witness
 from flapd.cli.client import NoAgentError, ask
+from flapd.cli.given import regular
 from flapd.cli.output import Cell, Column, decoded, note, print_json, print_table
 from flapd.cli.target import Target
 from flapd.cli.text import clock_time, printable
@@ -56,7 +57,7 @@ def captured(capture: Path, as_json: bool) -> int:
     from flapd.sources.capture_opening import captured_ports  # noqa: PLC0415 - only for this
 
     with tempfile.TemporaryDirectory(prefix="flapd-") as directory:
-        manifest, views = captured_ports(capture, Path(directory))
+        manifest, views = captured_ports(regular(capture), Path(directory))
     note(f"{capture}: node {manifest.node}, {clock_time(manifest.taken)}, flapd {manifest.flapd}")
     _show(_listed(views), as_json)
     return 0

@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from flapd.cli.answers import FlapsAnswer
 from flapd.cli.flaps import print_flaps
+from flapd.cli.given import regular
 from flapd.cli.output import decoded, note, print_json
 from flapd.cli.progress import progress
-from flapd.core.engine import Engine
+from flapd.core.engine import CheckpointError, Engine
+from flapd.model.errors import FlapdError
 from flapd.model.event import Event, Outage
 from flapd.serve.items import FlapList
 from flapd.serve.told import flap_item
@@ -20,8 +23,8 @@ from flapd.store.recording import Header, StateFrame, read_recording
 def replay(path: Path, as_json: bool, utc: bool) -> int:
     """Prints the outages that the recording gives; the exit status."""
     began = time.monotonic()
-    with progress("replaying") as passed:
-        of_bytes = path.stat().st_size if path.is_file() else 0
+    with progress("replaying") as passed, _understood(path):
+        of_bytes = path.stat().st_size if regular(path).is_file() else 0
         recording = Replay(path, lambda done_bytes: passed(done_bytes, of_bytes))
         outages = [flap_item(outage) for outage in recording.outages()]
         body = msgspec.json.encode(FlapList(outages))
@@ -32,6 +35,16 @@ def replay(path: Path, as_json: bool, utc: bool) -> int:
     else:
         print_flaps(decoded(body, FlapsAnswer).items, utc)
     return 0
+
+
+@contextmanager
+def _understood(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except CheckpointError as error:
+        raise FlapdError(f"{path} cannot be understood: of the state in it, {error}") from error
+    except RecursionError as error:
+        raise FlapdError(f"{path} cannot be understood: it is nested too deeply") from error
 
 
 class Replay:

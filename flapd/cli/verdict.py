@@ -56,6 +56,10 @@ class Facts(NamedTuple):
     """Of the last LOOK_BACK_SECONDS, or longer."""
     expected: int | None = None
     """Ports this node should have; None = not known."""
+    scouted: bool = True
+    """It is known which ports are there, those of `blind_devices` excepted."""
+    blind_devices: Sequence[str] = ()
+    """Their ports are told as last known."""
     booted: bool = False
     """Not long ago: not everything need be there yet."""
     blind: Sequence[str] = ()
@@ -85,9 +89,9 @@ def judge(facts: Facts, limits: Limits) -> Verdict:
     wrong = [*_missing(facts), *_flapping(facts, own), *_too_many(facts, own, limits)]
     if wrong:
         return Verdict("unhealthy", _told(wrong))
-    blind = [*facts.blind, *_unreadable(facts), *_nothing_watched(facts)]
-    if blind:
-        return Verdict("unknown", _told(blind))
+    unknown = [*_unscouted(facts), *facts.blind, *_unreadable(facts), *_nothing_watched(facts)]
+    if unknown:
+        return Verdict("unknown", _told([*dict.fromkeys(unknown)]))
     return Verdict("healthy", _told(_remarks(facts)) or _all_well(facts))
 
 
@@ -154,10 +158,14 @@ def _judged(facts: Facts) -> list[Port]:
 
 def _missing(facts: Facts) -> list[str]:
     """Not after a boot, and not while all ports are gone or went together and may come back."""
+    if facts.booted or _all_are_gone(facts) or _may_be_hidden(facts):
+        return []
     gone = [port for port in facts.ports if port.missing]
     excused = [port for port in gone if port.maintenance or _may_come_back(port, facts)]
     lacking = _lacking(facts, len(gone)) - len(excused)
-    if lacking <= 0 or facts.booted or _all_are_gone(facts):
+    if facts.blind_devices:  # they may have ports that were never told
+        lacking = min(lacking, len(gone) - len(excused))
+    if lacking <= 0:
         return []
     names = ", ".join(port.name for port in gone if port not in excused)
     expected = "" if facts.expected is None else f" of {facts.expected} expected"
@@ -168,6 +176,12 @@ def _lacking(facts: Facts, gone: int) -> int:
     if facts.expected is None:
         return gone
     return facts.expected - sum(port.present for port in facts.ports)
+
+
+def _may_be_hidden(facts: Facts) -> bool:
+    """What is not found may be what nobody could look at: a blind device has a port at least."""
+    seen = {port.name.rpartition("/")[0] for port in facts.ports if port.present}
+    return not facts.scouted or not seen.issuperset(facts.blind_devices)
 
 
 def _all_are_gone(facts: Facts) -> bool:
@@ -208,6 +222,11 @@ def _too_many(facts: Facts, own: Mapping[str, Sequence[Flap]], limits: Limits) -
         for name, count in counts.items()
         if count > limits.max_flaps
     ]
+
+
+def _unscouted(facts: Facts) -> list[str]:
+    told = [f"which ports {device} has cannot be told" for device in facts.blind_devices]
+    return told if facts.scouted else ["it is not known yet which ports there are", *told]
 
 
 def _unreadable(facts: Facts) -> list[str]:

@@ -62,7 +62,10 @@ def reading_families(
 ) -> Iterator[Metric]:
     """How many ports are read, and how that goes; `views` are the ports as they are shown."""
     present = [view for view in views if view.present]
-    yield GaugeMetricFamily("flapd_ports_found", "Ports that discovery finds now.", len(present))
+    if snapshot.is_scouted:
+        yield GaugeMetricFamily(
+            "flapd_ports_found", "Ports that discovery finds now.", len(present)
+        )
     yield GaugeMetricFamily(
         "flapd_ports_expected",
         "Ports that should be here: as configured, else those that were up at some time.",
@@ -71,6 +74,7 @@ def reading_families(
     yield from _sources(present)
     devices = sorted({view.port.device for view in present} | set(snapshot.stuck_readers))
     yield _stuck(devices, snapshot, now_ns)
+    yield _rings_missing(devices, reads.rings_missing)
     yield _lateness(reads.lateness)
     yield _read_seconds(devices, reads.read_seconds)
     yield _read_errors(devices, reads.errors)
@@ -96,6 +100,16 @@ def _stuck(devices: list[str], snapshot: Snapshot, now_ns: int) -> Metric:
             "Time the reader of a device has waited in one read; 0 where it is not stuck.",
         ),
         (({"device": device}, max(0, now_ns - since_ns[device]) / SECOND_NS) for device in devices),
+    )
+
+
+def _rings_missing(devices: list[str], missing: Mapping[str, int]) -> Metric:
+    return filled(
+        GaugeMetricFamily(
+            "flapd_rings_missing",
+            "Rings of a device's ports that could not be made, so that samples are not remembered.",
+        ),
+        (({"device": device}, missing.get(device, 0)) for device in devices),
     )
 
 

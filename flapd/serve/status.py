@@ -26,6 +26,8 @@ class SamplerItem(msgspec.Struct, frozen=True):
     """Device -> seconds its reader has waited in one read."""
     slowed: dict[str, int]
     """Device -> how many times slower than configured it is read, where its reads take long."""
+    rings_missing: dict[str, int]
+    """Device -> rings of its ports that could not be made: what they were for is not remembered."""
 
 
 class HistoryItem(msgspec.Struct, frozen=True):
@@ -42,7 +44,8 @@ class HistoryItem(msgspec.Struct, frozen=True):
 class PortsSummary(msgspec.Struct, frozen=True):
     """How many ports; the lists are names."""
 
-    found: int
+    found: int | None
+    """None until discovery has told."""
     expected: int
     watched: int
     up: int
@@ -122,7 +125,13 @@ def _sampler(agent: Agent, snapshot: Snapshot, now_ns: int) -> SamplerItem:
         device: (now_ns - since_ns) / SECOND_NS
         for device, since_ns in snapshot.stuck_readers.items()
     }
-    return SamplerItem(agent.health.sampler_restarts, stuck, dict(agent.health.reads.slowed))
+    reads = agent.health.reads
+    return SamplerItem(
+        restarts=agent.health.sampler_restarts,
+        stuck=stuck,
+        slowed=dict(reads.slowed),
+        rings_missing=dict(reads.rings_missing),
+    )
 
 
 def _history(agent: Agent) -> HistoryItem:
@@ -141,7 +150,7 @@ def _ports(snapshot: Snapshot) -> PortsSummary:
     views = with_members(snapshot.ports)
     watched = [view for view in views if view.watched]
     return PortsSummary(
-        found=sum(view.present for view in views),
+        found=sum(view.present for view in views) if snapshot.is_scouted else None,
         expected=snapshot.ports_expected,
         watched=len(watched),
         up=sum(view.up is True for view in watched),

@@ -168,9 +168,7 @@ def _witness(view: PortView) -> Witness:
     )
 
 
-def sysfs_source(
-    view: PortView, now_ns: int, stuck_since_ns: int | None, is_blind: bool
-) -> str:
+def sysfs_source(view: PortView, now_ns: int, stuck_since_ns: int | None, is_blind: bool) -> str:
     """`on`, or why this port cannot be read from sysfs."""
     if stuck_since_ns is not None:
         waited = max(0, now_ns - stuck_since_ns) // SECOND_NS

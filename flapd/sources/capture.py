@@ -22,6 +22,7 @@ Only `manifest.json` and `sysfs/` are always there. Paths in the manifest are re
 import gzip
 import io
 import os
+import stat
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -88,8 +89,11 @@ def write_capture(path: Path, members: Iterable[Member], unix_seconds: int, *, f
 
 def refuse_existing(path: Path, *, force: bool) -> None:
     """CaptureError where `write_capture` would come to nothing after all the work before it."""
-    if not force and os.path.lexists(path):
-        raise CaptureError(f"{path} is there already; name another file, or use --force")
+    if os.path.lexists(path):
+        if not force:
+            raise CaptureError(f"{path} is there already; name another file, or use --force")
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise CaptureError(f"{path} is no regular file, and --force replaces only such")
     if not path.parent.is_dir():
         raise CaptureError(f"{path} cannot be written: {path.parent} is no directory")
 

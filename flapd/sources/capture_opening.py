@@ -94,7 +94,7 @@ def _manifest(path: Path, tar: tarfile.TarFile) -> Manifest:
         raise CaptureError(f"{path} is no capture of flapd: it does not begin with {MANIFEST}")
     try:
         manifest = msgspec.json.decode(_content(tar, first), type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise CaptureError(f"{path}: its {MANIFEST} is not right: {error}") from error
     if manifest.format != FORMAT:
         raise CaptureError(

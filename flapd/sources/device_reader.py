@@ -86,6 +86,8 @@ class DeviceReader:
         """It could not be said of it which ports it has."""
         self.failed_ns: int | None = None
         """When following it ended by a fault of ours."""
+        self.rings_missing = 0
+        """Rings of its ports that could not be made."""
         self.commands_per_second: dict[Tier, float] = {}
         """What reading it as configured asks of the firmware."""
         self.budget_factors: dict[Tier, int] = {}
@@ -184,6 +186,8 @@ class DeviceReader:
             if port not in self._ports and self._around.tell(PortSeen(port, time.monotonic_ns())):
                 self._ports[port] = self._watched(port)
                 self._due_ns |= dict.fromkeys(TIERS, 0)  # all there is to know of it, at once
+        made = sum(len(watched.rings) for watched in self._ports.values())
+        self.rings_missing = len(self._ports) * len(TIERS) - made
         self._around.claims.release(self.device, but=frozenset(port.key for port in ports))
 
     def _watched(self, port: Port) -> WatchedPort:

@@ -42,6 +42,8 @@ class ReadHealth(msgspec.Struct, array_like=True, tag="reads"):
     """Reads that failed, by device and reason."""
     slowed: dict[str, int] = msgspec.field(default_factory=dict)
     """How many times longer than configured the intervals of each device are; 1 = they are not."""
+    rings_missing: dict[str, int] = msgspec.field(default_factory=dict)
+    """Rings of each device that could not be made: what they were for is not remembered."""
 
     def observe(self, device: str, tier: str, seconds: float) -> None:
         histogram = self.read_seconds.get((device, tier))
@@ -53,7 +55,7 @@ class ReadHealth(msgspec.Struct, array_like=True, tag="reads"):
         self.errors[device, reason] = self.errors.get((device, reason), 0) + times
 
     def add(self, delta: "ReadHealth") -> None:
-        """What was told since the last time; `slowed` is as it stands now.
+        """What was told since the last time; `slowed` and `rings_missing` are as it stands now.
 
         Nothing that stands here is changed in place: others may be looking at it.
         """
@@ -67,3 +69,4 @@ class ReadHealth(msgspec.Struct, array_like=True, tag="reads"):
             key: self.errors.get(key, 0) + times for key, times in delta.errors.items()
         }
         self.slowed = delta.slowed
+        self.rings_missing = delta.rings_missing

@@ -101,7 +101,9 @@ class Sampler:
 
     def tell_health(self) -> None:
         health = self._around.meter.take()
-        health.slowed = {device: reader.factor for device, reader in list(self._readers.items())}
+        readers = list(self._readers.items())
+        health.slowed = {device: reader.factor for device, reader in readers}
+        health.rings_missing = {device: reader.rings_missing for device, reader in readers}
         if not self.tell(health, urgent=False):
             self._around.meter.give_back(health)
 

@@ -108,7 +108,8 @@ class SamplerProcess:
             try:
                 self._live_once()
             except Exception:  # noqa: BLE001 - the one broad handler: a supervisor's
-                _log.exception("sampler_failed")
+                if not self._stopping.is_set():
+                    _log.exception("sampler_failed")
             if self._replaced or self._stopping.is_set():
                 self._replaced = False
                 continue
@@ -131,15 +132,21 @@ class SamplerProcess:
             theirs.close()
             self._child, self._link = child, ours
             try:
-                self._note(child.pid)
-                send(ours, self._orders_now())
-                send(ours, WatchClosely(self._closely))
-                self._listen(ours, child)
+                if not self._stopping.is_set():  # else it may have come too late to be ended
+                    self._talk(ours, child)
             finally:
                 self._link = None
                 self._bury(child)
                 if not self._stopping.is_set():
                     self._ended()
+
+    def _talk(self, link: socket.socket, child: "subprocess.Popen[bytes]") -> None:
+        """Until it ends, or either end of the link is closed."""
+        self._note(child.pid)
+        with suppress(ConnectionError):
+            send(link, self._orders_now())
+            send(link, WatchClosely(self._closely))
+            self._listen(link, child)
 
     def _orders_now(self) -> Orders:
         return msgspec.structs.replace(
@@ -156,8 +163,6 @@ class SamplerProcess:
                 if start_time(child.pid) is None:
                     return  # killed, while a thread of it hangs and keeps the link open
                 continue
-            except ConnectionError:
-                return  # it ended while something was on its way
             if not told:
                 return
             silent_until = time.monotonic() + SILENT_SECONDS
@@ -177,10 +182,13 @@ class SamplerProcess:
             self._put(observations)
 
     def _note_reads(self, since_told: ReadHealth) -> None:
-        before = self.health.reads.slowed
+        before = self.health.reads
         for device, factor in since_told.slowed.items():
-            if factor != before.get(device, 1):
+            if factor != before.slowed.get(device, 1):
                 _log.warning("device_slowed", device=device, intervals_times=factor)
+        for device, rings in since_told.rings_missing.items():
+            if rings > before.rings_missing.get(device, 0):
+                _log.warning("rings_missing", device=device, rings=rings)
         self.health.reads.add(since_told)
 
     def _reader_stuck(self, stuck: ReaderStuck) -> None:

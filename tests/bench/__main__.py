@@ -10,6 +10,7 @@ from tests.bench.cost import whole_agent
 from tests.bench.edge import edge_to_record
 from tests.bench.figure import FULL, TINY, Bench, Figure
 from tests.bench.lateness import lateness
+from tests.bench.logs import logs
 from tests.bench.reading import reading
 from tests.bench.replaying import replay
 from tests.bench.serving import metrics, page_of_history
@@ -23,6 +24,7 @@ BENCHES: dict[str, Bench] = {
     "metrics": metrics,
     "history": page_of_history,
     "replay": replay,
+    "logs": logs,
     "start": starting,
 }
 

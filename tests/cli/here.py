@@ -45,7 +45,7 @@ def agent_at(
 ) -> Iterator[tuple[FakeAgent, str]]:
     """A served agent on another thread, and its URL; `http` are settings of its server."""
     agent = FakeAgent(here.directory, outages)
-    agent.shown = Snapshot(ports=ports)
+    agent.shown = Snapshot(ports=ports, is_scouted=True)
     started: Future[str] = Future()
     ended = threading.Event()
 

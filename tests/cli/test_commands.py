@@ -18,6 +18,7 @@ import pytest
 import trustme
 
 from flapd import __version__
+from flapd.cli import client
 from flapd.cli.main import main
 from tests.cli.here import Here, agent_at, recent
 from tests.serve.parts import port, view
@@ -90,6 +91,56 @@ def test_whoever_answers_instead_is_not_believed(
     err = capsys.readouterr().err
     assert said in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["status", "ports", "flaps", "healthcheck"])
+@pytest.mark.parametrize("status", ["200 OK", "503 No"])
+def test_an_answer_that_is_nested_too_deeply_is_not_understood(
+    capsys: pytest.CaptureFixture[str], command: str, status: str
+) -> None:
+    deep = b'{"more":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+    with answering(f"HTTP/1.1 {status}\r\n\r\n".encode() + deep) as url:
+        ended = main([command, "--url", url])
+
+    out, err = capsys.readouterr()
+    assert ended == (0 if command == "healthcheck" else 3)
+    assert len((out + err).splitlines()) == 1
+    assert "not one of flapd's" in out + err or "not as flapd does" in out + err
+
+
+@pytest.mark.parametrize("command", ["status", "ports", "flaps"])
+def test_who_answers_byte_by_byte_is_not_waited_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(client, "WITHIN_SECONDS", 0.3)
+
+    with dripping() as url:
+        assert main([command, "--url", url]) == 3
+
+    assert f"{url} (no answer within 0.3 s)" in capsys.readouterr().err
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """Somebody whose answer never ends, although it goes on."""
+    left = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n")
+                while not left.wait(0.05):
+                    connection.sendall(b" ")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            left.set()
+            thread.join()
 
 
 NEXT_TO_NOTHING = {
@@ -223,6 +274,16 @@ def test_a_file_without_a_token_is_wrong_input(
 
     assert main(["flaps", "--url", "http://127.0.0.1:1", "--token-file", str(token)]) == 2
     assert f"--token-file {token}" in capsys.readouterr().err
+
+
+def test_a_token_file_that_need_not_end_is_wrong_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+
+    for file in (str(tmp_path / "fifo"), "/dev/zero"):
+        assert main(["flaps", "--url", "http://127.0.0.1:1", "--token-file", file]) == 2
+        assert f"--token-file {file}: is no regular file" in capsys.readouterr().err
 
 
 def test_a_password_in_a_url_is_refused_and_not_repeated(

@@ -88,6 +88,11 @@ def test_each_thing_that_is_wrong_with_a_port_is_told(changes: dict[str, Any], s
         ),
         ({"sampler": Sampler(0, stuck={"mlx5_3": 41.7})}, "mlx5_3", "its reader waits"),
         ({"sampler": Sampler(0, slowed={"mlx5_3": 4})}, "mlx5_3", "it is read 4 times"),
+        (
+            {"sampler": Sampler(0, rings_missing={"mlx5_3": 3})},
+            "mlx5_3",
+            "3 of its rings could not be made",
+        ),
         ({"ports": PortCounts(3)}, AGENT, "2 of 3 expected ports were never up here"),
         ({"restart_needed": ["http", "log"]}, AGENT, "needs a restart: http, log"),
         ({"observations_refused": 2}, AGENT, "2 observations"),
@@ -110,6 +115,16 @@ def test_a_device_that_is_read_as_often_as_it_should_be_is_not_slow() -> None:
     assert (
         findings(listed(item()), status(sampler=Sampler(0, slowed={"mlx5_0": 1})), []).wrong == []
     )
+
+
+def test_a_device_of_which_every_ring_was_made_is_not_wrong() -> None:
+    made = status(sampler=Sampler(0, rings_missing={"mlx5_0": 0}))
+
+    assert findings(listed(item()), made, []).wrong == []
+
+
+def test_what_a_device_has_that_cannot_be_looked_at_is_not_called_never_up() -> None:
+    assert findings(replace(listed(item(), expected=2), blind=["mlx5_1"]), None, []).wrong == []
 
 
 def test_what_is_planned_is_not_wrong() -> None:

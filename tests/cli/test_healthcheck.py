@@ -99,10 +99,41 @@ def test_a_flapping_port_is_a_no(here: Here, capsys: pytest.CaptureFixture[str])
 
 def test_fewer_ports_than_expected_are_a_no(here: Here, capsys: pytest.CaptureFixture[str]) -> None:
     with agent_at(here, ports=TWO) as (agent, _):
-        agent.shown = Snapshot(ports=TWO, ports_expected=3)
+        agent.shown = Snapshot(ports=TWO, ports_expected=3, is_scouted=True)
         assert here.command("healthcheck") == 1
 
     assert capsys.readouterr().out == "unhealthy: 1 of 3 expected ports missing\n"
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        (Snapshot(ports=TWO, ports_expected=3), "it is not known yet which ports there are"),
+        (Snapshot(ports_expected=3), "it is not known yet which ports there are"),
+        (
+            Snapshot(ports=TWO, ports_expected=3, is_scouted=True, blind=frozenset({"mlx5_7"})),
+            "which ports mlx5_7 has cannot be told",
+        ),
+    ],
+)
+def test_no_port_is_missing_where_it_cannot_be_told_which_there_are(
+    here: Here, capsys: pytest.CaptureFixture[str], shown: Snapshot, said: str
+) -> None:
+    with agent_at(here) as (agent, _):
+        agent.shown = shown
+        assert here.command("healthcheck") == 0
+
+    assert capsys.readouterr().out.startswith(f"healthy, as nothing is known: {said}")
+
+
+def test_where_flaps_are_not_told_a_port_called_flapping_is_no_no(here: Here) -> None:
+    """All ports may have had them together."""
+    with agent_at(here, ports=(view(flapping=True), TWO[1])) as (agent, _):
+        assert here.command("healthcheck") == 1
+        agent.history.close()
+        (here.directory / "history.sqlite").write_bytes(b"damaged" * 1000)
+        assert here.command("healthcheck") == 0
+        assert here.command("healthcheck", "--unknown", "unhealthy") == 1
 
 
 def test_without_an_agent_nothing_is_known_and_nobody_is_drained(

@@ -57,7 +57,7 @@ def test_what_does_not_go_together_is_wrong_use(
 ) -> None:
     with agent_at(here, ports=(view(),)) as (agent, _):
         assert here.command("maintenance", *words) == 2
-        assert agent.shown == Snapshot(ports=agent.shown.ports)
+        assert agent.shown == Snapshot(ports=agent.shown.ports, is_scouted=True)
 
     err = capsys.readouterr().err
     assert said in err

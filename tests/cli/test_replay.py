@@ -1,9 +1,11 @@
 """`flapd replay`: what a recording gives, whatever else the engine tells beside outages."""
 
 import json
+import os
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from flapd import __version__
@@ -78,6 +80,40 @@ def test_how_far_it_is_is_told_in_bytes(recording: Path) -> None:
 
     assert passed == sorted(passed)
     assert passed[-1] == recording.stat().st_size
+
+
+def test_a_state_that_does_not_hold_together_is_told_in_a_sentence(
+    tmp_path: Path, recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = Engine("node17", FlapSettings())
+    for observation in ONE_FLAP[:5]:
+        engine.step(observation)
+    state = engine.checkpoint()
+    fabric = msgspec.msgpack.decode(state["fabric"])
+    fabric["ports"][0]["book"]["outages"] = {}
+    inconsistent = {**state, "fabric": msgspec.msgpack.encode(fabric)}
+    deep = {**state, "settings": b"\x81\xa4more" + b"\x91" * 100_000 + b"\x00"}
+
+    for number, parts in enumerate((inconsistent, deep)):
+        file = tmp_path / f"{number}"
+        with closing(RecordingWriter(file, "node17", __version__, 1 << 20)) as writer:
+            writer.state(parts)
+            writer.observations(ONE_FLAP)
+        assert main(["replay", str(file)]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"flapd: {file} cannot be understood: ")
+        assert len(err.splitlines()) == 1
+
+
+def test_what_need_not_end_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    for file in (str(fifo), "/dev/zero", str(tmp_path)):
+        assert main(["replay", file]) == 2
+        assert main(["ports", "--from", file]) == 2
+        sentence = f"flapd: {file} is no regular file, and nothing else is read"
+        assert capsys.readouterr().err.splitlines() == [sentence] * 2
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no recording"])

@@ -261,6 +261,53 @@ def test_many_reasons_are_still_a_line() -> None:
     assert judge(facts(ports), LIMITS).reason.endswith("; and 4 more")
 
 
+def test_no_port_is_missing_while_it_is_not_known_which_there_are() -> None:
+    verdict = judge(facts([gone(0), *FOUR[1:]], expected=8, scouted=False), LIMITS)
+
+    assert verdict == ("unknown", "it is not known yet which ports there are")
+
+
+def test_what_is_missing_may_be_what_a_device_has_that_nobody_can_look_at() -> None:
+    ports = [gone(0), *FOUR[1:]]
+
+    renamed = judge(facts(ports, expected=4, blind_devices=["mlx5_9"]), LIMITS)
+    more = judge(facts(FOUR, expected=5, blind_devices=["mlx5_3"]), LIMITS)
+
+    assert renamed == ("unknown", "which ports mlx5_9 has cannot be told")
+    assert more == ("unknown", "which ports mlx5_3 has cannot be told")
+
+
+def test_a_device_whose_ports_are_known_excuses_no_other() -> None:
+    ports = [gone(0), *FOUR[1:3], port(3, readable=False, up=None)]
+
+    verdict = judge(facts(ports, expected=6, blind_devices=["mlx5_3"]), LIMITS)
+
+    assert verdict == ("unhealthy", "1 of 6 expected ports missing: mlx5_0/1")
+
+
+@given(
+    st.lists(st.sampled_from(["seen", "unreadable", "blind", "blind, never seen"]), max_size=6),
+    st.booleans(),
+    st.integers(0, 6),
+)
+def test_of_a_node_that_lacks_nothing_what_cannot_be_told_is_never_a_no(
+    devices: list[str], scouted: bool, fewer: int
+) -> None:
+    known = {"seen": True, "unreadable": False, "blind": False}
+    ports = [
+        port(number, readable=known[device])
+        for number, device in enumerate(devices)
+        if device in known
+    ]
+    if not scouted:  # as of an agent that knows nothing yet, or not all
+        ports = ports[fewer:]
+    blind = [f"mlx5_{n}" for n, device in enumerate(devices) if device.startswith("blind")]
+
+    told = facts(ports, expected=len(devices), scouted=scouted, blind_devices=blind)
+
+    assert judge(told, LIMITS).health != "unhealthy"
+
+
 @st.composite
 def any_flaps(draw: st.DrawFn) -> list[Flap]:
     seconds = st.floats(0, LOOK_BACK_SECONDS)

@@ -230,7 +230,7 @@ async def test_ports_are_told_in_pages_with_how_many_there_should_be(tmp_path: P
     agent = FakeAgent(tmp_path)
     views = [view(port(key=f"k{number}", device=f"mlx5_{number}")) for number in range(5)]
     views[4] = replace(views[4], present=False)
-    agent.shown = Snapshot(ports=tuple(views), ports_expected=8)
+    agent.shown = Snapshot(ports=tuple(views), ports_expected=8, is_scouted=True)
     keys, cursor = [], ""
 
     async with over_tcp(agent, tmp_path) as session:
@@ -243,6 +243,17 @@ async def test_ports_are_told_in_pages_with_how_many_there_should_be(tmp_path: P
 
     assert keys == [["k0", "k1"], ["k2", "k3"], ["k4"]]
     assert (page["expected"], page["found"]) == (8, 4)
+
+
+async def test_which_ports_are_found_is_null_until_discovery_has_told(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.shown = Snapshot(ports=(view(readable=False),), blind=frozenset({"mlx5_0"}))
+
+    async with over_tcp(agent, tmp_path) as session:
+        listed = await got(session, "/api/v1/ports")
+
+    assert (listed["found"], listed["blind"]) == (None, ["mlx5_0"])
+    assert "cannot be looked at" in listed["items"][0]["sources"]["sysfs"]
 
 
 async def test_without_a_history_ports_are_told_and_flaps_are_unavailable(tmp_path: Path) -> None:

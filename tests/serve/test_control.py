@@ -119,7 +119,7 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
         events_dropped=7,
         config_reloaded_ok=False,
         restart_needed=("http",),
-        reads=ReadHealth(slowed={"mlx5_1": 4}),
+        reads=ReadHealth(slowed={"mlx5_1": 4}, rings_missing={"mlx5_1": 3}),
     )
     agent.reasons = ["the history cannot be written"]
     agent.status = RecordingStatus("/r", 5, True, WALL_NS)
@@ -134,6 +134,7 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
         stuck_readers={"mlx5_2": time.monotonic_ns() - 10**9},
         maintenance=(MaintenanceView("b", WALL_NS, "cable"),),
         ports_expected=5,
+        is_scouted=True,
     )
 
     async with over_socket(agent, tmp_path) as session:
@@ -153,7 +154,12 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
         "ready": False,
         "reasons": ["the history cannot be written"],
         "sources": {"sysfs": True},
-        "sampler": {"restarts": 2, "stuck": {}, "slowed": {"mlx5_1": 4}},
+        "sampler": {
+            "restarts": 2,
+            "stuck": {},
+            "slowed": {"mlx5_1": 4},
+            "rings_missing": {"mlx5_1": 3},
+        },
         "history": {
             "path": str(tmp_path / "history.sqlite"),
             "durable": False,

@@ -61,7 +61,8 @@ def test_a_name_of_two_directories_tells_which_of_them() -> None:
         ({}, None, "on"),
         ({"errors": {"counters/port_rcv_errors": "EINVAL"}}, None, "on"),
         ({}, NOW - 65 * SECOND_NS, "the reader of mlx5_0 waits in one read for 65 s"),
-        ({"present": False}, NOW, "no longer found"),
+        ({"present": False}, NOW, "the reader of mlx5_0 waits in one read for 0 s"),
+        ({"present": False}, None, "no longer found"),
         ({"readable": False, "errors": {}}, None, "not read yet"),
         (
             {"readable": False, "errors": {"counters/link_downed": "EIO", "state": "ENODEV"}},
@@ -76,6 +77,22 @@ def test_why_sysfs_does_not_work_is_told(
     item = port_item(view(**changes), now_ns=NOW, flaps_24h=None, stuck_since_ns=stuck_since_ns)
 
     assert item.sources == {"sysfs": sysfs}
+
+
+def test_a_port_whose_device_cannot_be_looked_at_says_so_unless_it_is_read() -> None:
+    def sysfs(stuck_since_ns: int | None = None, **changes: Any) -> str:
+        return port_item(
+            view(**changes),
+            now_ns=NOW,
+            flaps_24h=None,
+            stuck_since_ns=stuck_since_ns,
+            is_blind=True,
+        ).sources["sysfs"]
+
+    assert sysfs(readable=False).startswith("its device cannot be looked at: ")
+    assert sysfs(readable=False, present=False).startswith("its device cannot be looked at: ")
+    assert sysfs(NOW, readable=False).startswith("the reader of mlx5_0 waits")
+    assert sysfs() == "on"
 
 
 def test_staleness_is_the_time_since_the_last_reading() -> None:

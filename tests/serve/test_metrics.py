@@ -79,8 +79,10 @@ def scrape(*ports: PortView) -> Scrape:
         down_histogram=histogram,
         stuck_readers={"mlx5_0": 35 * SECOND_NS},
         ports_expected=3,
+        is_scouted=True,
     )
-    reads = ReadHealth(errors={("mlx5_0", "EIO"): 4, ("mlx5_0", "EPROTO"): 1})
+    errors = {("mlx5_0", "EIO"): 4, ("mlx5_0", "EPROTO"): 1}
+    reads = ReadHealth(errors=errors, rings_missing={"mlx5_0": 3})
     reads.lateness.observe(0.003)
     reads.observe("mlx5_0", "fast", 0.0002)
     reads.observe("mlx5_0", "fast", 5)
@@ -115,8 +117,14 @@ def samples_of(families: Iterable[Metric]) -> set[object]:
     }
 
 
+def test_how_many_ports_are_found_is_not_told_before_it_is_known() -> None:
+    assert b"flapd_ports_found" not in render(Scrape(Snapshot(), Health(), 0, 0), "")[0]
+
+
 def test_without_ports_only_the_agent_is_told() -> None:
-    body = render(Scrape(Snapshot(), Health(config_reloaded_ok=False), 0, 0), "")[0].decode()
+    body = render(Scrape(Snapshot(is_scouted=True), Health(config_reloaded_ok=False), 0, 0), "")[
+        0
+    ].decode()
 
     assert "flapd_ports_found 0.0" in body
     assert "flapd_config_last_reload_successful 0.0" in body

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -140,6 +141,37 @@ def test_a_capture_is_its_owners_alone_and_replaces_nothing(tmp_path: Path) -> N
     assert capture.read_bytes() == before
     write_capture(capture, [], 0, force=True)
     assert capture.read_bytes() != before
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "link", "link to nothing", "device"])
+def test_a_capture_replaces_regular_files_alone(tmp_path: Path, kind: str) -> None:
+    place, other = tmp_path / "place", tmp_path / "other"
+    if kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "directory":
+        place.mkdir()
+    elif kind == "link":
+        other.write_text("precious")
+        place.symlink_to(other)
+    elif kind == "link to nothing":
+        place.symlink_to(other)
+    else:
+        place = Path("/dev/null")
+    before = place.lstat()
+
+    with pytest.raises(CaptureError, match="is no regular file, and --force replaces only such"):
+        write_capture(place, [], 0, force=True)
+
+    assert (place.lstat().st_ino, place.lstat().st_mode) == (before.st_ino, before.st_mode)
+    assert not other.exists() or other.read_text() == "precious"
+
+
+def test_a_manifest_that_is_nested_too_deeply_is_not_understood(tmp_path: Path) -> None:
+    deep = b'{"more":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    write_capture(tmp_path / "capture", [Member("manifest.json", deep)], 0, force=False)
+
+    with pytest.raises(CaptureError, match="is not right: maximum recursion"):
+        open_capture(tmp_path / "capture", tmp_path)
 
 
 def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path) -> None:

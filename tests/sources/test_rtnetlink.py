@@ -15,11 +15,13 @@ def test_every_flap_is_in_the_counts_and_no_count_ever_falls() -> None:
 
 
 def test_only_what_was_asked_for_says_when_counts_had_not_counted_yet() -> None:
-    first, *others = in_namespace("flaps")["hints"]
+    told = in_namespace("flaps")
+    hints = told["hints"]
 
-    assert first["asked_ns"] <= first["monotonic_ns"]
-    assert {hint["asked_ns"] for hint in others} == {None}
-    received = [hint["monotonic_ns"] for hint in (first, *others)]
+    (asked,) = (hint for hint in hints if hint["asked_ns"] is not None)
+    assert asked["asked_ns"] <= asked["monotonic_ns"]
+    assert [asked["carrier_downs"], asked["carrier_ups"]] == told["before"]
+    received = [hint["monotonic_ns"] for hint in hints]
     assert received == sorted(received)
 
 
@@ -49,7 +51,10 @@ def test_a_netdev_made_anew_is_told_as_another() -> None:
 
 
 def test_only_what_is_followed_is_told_and_that_can_change() -> None:
-    assert set(in_namespace("followed_later")) == {"v0"}
+    told = in_namespace("followed_later")
+
+    assert set(told) == {"v0", "v1"}
+    assert "v1" not in told[told.index("v0") :]
 
 
 def test_of_a_sysfs_with_other_netdevs_of_the_same_name_nothing_is_told() -> None:

@@ -4,18 +4,21 @@ import json
 import os
 import queue
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from flapd.model.duration import parse_duration
 from flapd.model.observation import Observation, Sample
+from flapd.sources.processes import start_time
 from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
 from flapd.sources.settings import PortsSettings, SamplingSettings
-from flapd.store.ring import read_ring, ring_files
+from flapd.store.ring import read_ring, ring_files, ring_path
 from tests.trees import lay_out
 
 pytestmark = pytest.mark.system
@@ -27,7 +30,8 @@ KEY = "0002:c903:0000:0001/1"
 class Agent:
     """Takes what its sampler tells."""
 
-    def __init__(self, root: Path, known_up: frozenset[str] = frozenset()) -> None:
+    def __init__(self, root: Path, known_up: Callable[[], frozenset[str]]) -> None:
+        """`known_up` is asked when a sampler has started and was told nothing yet."""
         self._told: queue.Queue[Observation] = queue.Queue()
         ring = root / "ring"
         ring.mkdir(exist_ok=True)
@@ -36,7 +40,7 @@ class Agent:
         self._ring = ring
         self.at_end: queue.Queue[int] = queue.Queue()
         """When the last fast reading began that the ring held, each time a sampler had ended."""
-        self.process = SamplerProcess(orders, self._put, lambda: known_up, self._ended)
+        self.process = SamplerProcess(orders, self._put, known_up, self._ended)
         self.process.start()
 
     def _put(self, observations: list[Observation]) -> None:
@@ -46,7 +50,7 @@ class Agent:
     def _ended(self) -> None:
         rings = map(read_ring, ring_files(self._ring))
         rows = [row for ring in rings if ring.tier == "fast" for row in ring.rows()]
-        self.at_end.put(max(row.before_ns for row in rows))
+        self.at_end.put(max((row.before_ns for row in rows), default=0))
 
     def next_sample(self, is_wanted: Callable[[Sample], bool]) -> Sample:
         while True:
@@ -76,7 +80,7 @@ def start(root: Path) -> Iterator[Callable[..., Agent]]:
     agents: list[Agent] = []
 
     def begin(*known_up: str) -> Agent:
-        agents.append(Agent(root, frozenset(known_up)))
+        agents.append(Agent(root, lambda: frozenset(known_up)))
         return agents[-1]
 
     yield begin
@@ -134,3 +138,70 @@ def test_how_reading_goes_is_added_up(start: Callable[..., Agent]) -> None:
     assert health.reads.slowed.keys() == {"mlx5_0"}
     assert 0 < sum(health.reads.lateness.counts) <= fast_sweeps()
     assert health.restarts == 0
+
+
+def pid_of_sampler(root: Path) -> int:
+    return int(json.loads((root / "ring/sampler.json").read_bytes())["pid"])
+
+
+def test_an_agent_that_is_stopped_as_its_sampler_starts_says_nothing_of_it(root: Path) -> None:
+    is_starting, go_on = threading.Event(), threading.Event()
+
+    def known_up() -> frozenset[str]:
+        is_starting.set()
+        go_on.wait(PATIENCE_SECONDS)
+        return frozenset()
+
+    with capture_logs() as logs:
+        process = Agent(root, known_up).process
+        assert is_starting.wait(PATIENCE_SECONDS)
+        process.stop()
+        go_on.set()
+        process.stop()  # waits for it to have ended
+
+    assert logs == []
+    assert start_time(pid_of_sampler(root)) is None
+
+
+def test_a_sampler_that_ends_before_it_is_told_anything_is_started_again(root: Path) -> None:
+    killed: list[int] = []
+
+    def known_up() -> frozenset[str]:
+        if not killed:
+            killed.append(pid_of_sampler(root))
+            os.kill(killed[0], signal.SIGKILL)
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while start_time(killed[0]) is not None and time.monotonic() < deadline:
+                time.sleep(0.01)
+        return frozenset()
+
+    with capture_logs() as logs:
+        agent = Agent(root, known_up)
+        agent.next_sample(lambda sample: sample.first)
+        agent.process.stop()
+
+    assert [log["event"] for log in logs] == ["sampler_ended"]
+    assert agent.process.health.restarts == 1
+
+
+def test_rings_that_cannot_be_made_are_told_and_the_port_is_read(root: Path) -> None:
+    for tier in ("fast", "slow"):
+        unfinished = ring_path(root / "ring", KEY, tier)
+        unfinished.with_name(f"{unfinished.name}.new").mkdir(parents=True)
+
+    with capture_logs() as logs:
+        agent = Agent(root, lambda: frozenset({KEY}))
+        agent.next_sample(lambda sample: "rate_mbps" in sample.values)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not agent.process.health.reads.rings_missing:
+            assert time.monotonic() < deadline, "it was never told"
+            time.sleep(0.05)
+        agent.process.stop()
+
+    assert agent.process.health.reads.rings_missing == {"mlx5_0": 2}
+    assert {
+        "event": "rings_missing",
+        "device": "mlx5_0",
+        "rings": 2,
+        "log_level": "warning",
+    } in logs

@@ -124,7 +124,7 @@ def check_saturated(shown: Any, counted: int, true: int, at_least: list[bool]) -
 def check_edges(flaps: list[Any], true: list[TrueOutage]) -> None:
     """The n-th counted down is the n-th true one, and lies where it is said to be."""
     remaining = iter(true)
-    for flap in flaps:
+    for flap in sorted(flaps, key=lambda flap: flap.down.latest_ns):  # `earliest` may overlap
         downs = [next(remaining) for _ in range(flap.count)]
         assert flap.down.earliest_ns <= downs[0].down_monotonic_ns <= flap.down.latest_ns
         assert flap.up.earliest_ns <= downs[-1].up_monotonic_ns <= flap.up.latest_ns

@@ -52,6 +52,14 @@ class Step(msgspec.Struct, frozen=True):
     clock_error_ns: int
 
 
+class PlannedPause(msgspec.Struct, frozen=True):
+    """A rank says that it saves or evaluates, or has just done so: then traffic may stand still."""
+
+    what: Literal["checkpoint", "evaluation"]
+    time_ns: int | None
+    clock_error_ns: int
+
+
 class DumpWritten(msgspec.Struct, frozen=True):
     """A process says where its flight recorder's dump is."""
 
@@ -59,7 +67,16 @@ class DumpWritten(msgspec.Struct, frozen=True):
     rank: int | None
 
 
-Note: TypeAlias = Setting | Member | Network | Step | DumpWritten
+Note: TypeAlias = Setting | Member | Network | Step | PlannedPause | DumpWritten
 Finding: TypeAlias = Fault | Note
 
-NoteKind = Literal["setting", "settings", "member", "network", "step", "dump_written"]
+NoteKind = Literal[
+    "setting",
+    "settings",
+    "member",
+    "network",
+    "step",
+    "checkpoint",
+    "evaluation",
+    "dump_written",
+]

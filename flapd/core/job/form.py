@@ -29,10 +29,8 @@ class Form(msgspec.Struct, frozen=True):
     """It counts only where nothing else was found in the message."""
 
     def found_in(self, message: str) -> Iterator[tuple[int, int]]:
-        """Where it begins and where its head ends."""
-        if self.needle in message:
-            for match in self.head.finditer(message):
-                yield match.span()
+        """Where each of its heads begins and ends, in a message that holds the needle."""
+        return (match.span() for match in self.head.finditer(message))
 
     def read(self, message: str) -> dict[str, str]:
         """The fields that are there, by name; `message` begins with the head."""
@@ -40,7 +38,7 @@ class Form(msgspec.Struct, frozen=True):
         head = self.head.search(message)
         for found in (head, *(field.search(message) for field in self.fields)):
             if found is not None:
-                told = {key: value for key, value in found.groupdict().items() if value}
+                told = {key: value.strip() for key, value in found.groupdict().items() if value}
                 values = told | values
         return values
 
