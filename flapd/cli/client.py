@@ -80,6 +80,7 @@ def _pieces(
     except _NO_ANSWER as error:
         raise _nobody([f"{target} ({_reason(error)})"]) from None
     finally:
+        response.close()
         connection.close()
 
 
@@ -114,7 +115,7 @@ def _exchange(
     with ExitStack() as on_failure:
         connection = on_failure.enter_context(closing(target.connection()))
         connection.request(method, target.prefix() + path, body, target.headers())
-        response = connection.getresponse()
+        response = on_failure.enter_context(connection.getresponse())
         if response.status != http.client.OK:
             raise _refusal(target, response.status, response.read(LARGEST_BYTES))
         on_failure.pop_all()
@@ -123,7 +124,7 @@ def _exchange(
 
 def _answer(target: Target, method: str, path: str, body: bytes | None) -> bytes:
     connection, response = _exchange(target, method, path, body)
-    with closing(connection):
+    with closing(connection), response:
         answer = response.read(LARGEST_BYTES + 1)
     if len(answer) > LARGEST_BYTES:
         raise CouldNotFindOutError(f"{target} answers with more than 64 MiB; ask for less")

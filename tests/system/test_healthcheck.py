@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(fuse_missing() is not None, reason=f"no simulated fabric: {fuse_missing()}"),
 ]
 
-HANGS = Fault("*/mlx5_0/ports/1/state", "hang", begin_seconds=0.0, end_seconds=20.0)
+HANGS = Fault("/class/infiniband/mlx5_0/*", "hang", begin_seconds=0.0, end_seconds=20.0)
 
 
 @pytest.fixture
