@@ -100,15 +100,16 @@ async def test_only_one_recording_runs_at_a_time(tmp_path: Path) -> None:
 async def test_a_recording_that_nobody_reads_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "UNREAD_SECONDS", 0.2)
+    monkeypatch.setattr(recording, "UNREAD_SECONDS", 2.0)
     agent = FakeAgent(tmp_path)
     ended = asyncio.Event()
     stop = agent.stop_recording
     loop = asyncio.get_running_loop()
 
     def watched() -> RecordingStatus | None:
+        status = stop()
         loop.call_soon_threadsafe(ended.set)
-        return stop()
+        return status
 
     monkeypatch.setattr(agent, "stop_recording", watched)
 

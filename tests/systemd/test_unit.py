@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
         for unit in HOST_UNITS.glob(pattern):
             place = tmp_path / str(HOST_UNITS).lstrip("/") / unit.name
             place.write_text(unit.read_text())
-    for program in ("opt/flapd/bin/flapd", "bin/kill"):
+    for program in ("opt/flapd/bin/flapd", "bin/sh"):
         place = tmp_path / program
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch(mode=0o755)

@@ -91,10 +91,16 @@ class Ledger:
         """
         if self._is_removed:
             return []
-        book = self.book
+        book, outage = self.book, self.open_outage
         was_followed = book.up is not None and book.ever_up
-        self._let_go(now_ns)
-        if was_followed:
+        if outage is not None and not outage.settled:
+            self._flaps.explain(outage, "removed")  # what goes takes its carrier away first
+        if self._is_removed:
+            self._stop_counting(now_ns)
+            book.up, book.up_before_ns = False, now_ns
+        else:
+            self._let_go(now_ns)
+        if was_followed and not self._is_removed:
             self._go_away("removed", Edge(min(book.before_ns, now_ns), now_ns, self.wall_offset_ns))
         book.before_ns = max(book.before_ns, now_ns)
         return self._tell(now_ns)
@@ -164,7 +170,8 @@ class Ledger:
         elif account.downs:
             self._down_by_witness(reading, account, witness_before_ns)
         elif shows_down:
-            self._down_by_state(reading, is_owed=could_count and self.witness.can_count)
+            is_owed = could_count and self.witness.can_count and not reading.admin
+            self._down_by_state(reading, is_owed=is_owed)
         self._note_rate(reading)
         self.stamp(reading.before_ns, witness=False, up=reading.up)
         self._count_certain(reading.before_ns)
@@ -215,7 +222,8 @@ class Ledger:
     def _down_by_state(self, reading: LinkReading, *, is_owed: bool) -> None:
         """The state went down: the witness owes it, or cannot tell.
 
-        One that is read for the first time may have it already.
+        One that is read for the first time may have it already; and some keep the carrier of
+        an interface that is switched off.
         """
         layer = reading.down_layer
         down = Down(
@@ -289,10 +297,13 @@ class Ledger:
 
     def _let_go(self, now_ns: int) -> None:
         """Nothing read so far goes on."""
-        self._settle(Account(unpaid=self.witness.forget()), now_ns)
-        self._count_certain(now_ns, everything=True)
+        self._stop_counting(now_ns)
         self._flaps.lose()
         self.book.up = None
+
+    def _stop_counting(self, now_ns: int) -> None:
+        self._settle(Account(unpaid=self.witness.forget()), now_ns)
+        self._count_certain(now_ns, everything=True)
 
     @property
     def _unsettled(self) -> set[str]:

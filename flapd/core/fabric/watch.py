@@ -78,6 +78,7 @@ class PortWatch:
         self.last_read_ns: int | None = None
         self._node = node
         self._settings = settings
+        self._unregistered = False
         self._fresh = False
         """It was read, and not too long ago."""
 
@@ -140,10 +141,10 @@ class PortWatch:
         book, reads = self.record.book, sample.reads
         if sample.before_ns < book.before_ns:
             return [*self.ledger.observe(self._late_reading(sample))]
-        if sample.errors.get(STATE) == _GONE:
-            book.read_until_ns = sample.after_ns
-            return [*self._lose_track(sample.after_ns)]
         book.read_until_ns = sample.after_ns
+        if self._is_unregistered(sample):
+            self._merge(sample)
+            return [*self._lose_track(sample.after_ns)]
         if reads & (READ_WITNESS | READ_STATE):
             self._fresh = True
             self.last_read_ns = sample.after_ns
@@ -243,6 +244,17 @@ class PortWatch:
     def _teller_is_unreadable(self) -> bool:
         return (CARRIER_DOWNS if self._told_by_carrier else STATE) in self.errors
 
+    def _is_unregistered(self, sample: Sample) -> bool:
+        """A descriptor said that its device is gone, and nothing of the device was read since.
+
+        The counts of its netdev go on: they outlive the RDMA device.
+        """
+        if any(error == _GONE and _is_of_device(name) for name, error in sample.errors.items()):
+            self._unregistered = True
+        elif any(map(_is_of_device, sample.values)):
+            self._unregistered = False
+        return self._unregistered
+
     def _lose_track(self, now_ns: int) -> Sequence[Outage]:
         self._fresh = False
         self.record.carrier_on_difference = None
@@ -305,6 +317,8 @@ class PortWatch:
             up = self._carrier(sample, witness)
         if up is None and not self._told_by_carrier and sample.reads & READ_STATE:
             up, layer = self._state(values)
+        if up and port.link_layer != "InfiniBand" and self._is_switched_off():
+            up = False  # some drivers keep the carrier of an interface that is off
         is_up = self.record.book.up if up is None else up
         return LinkReading(
             sample.before_ns,
@@ -358,6 +372,10 @@ class PortWatch:
         if physical is None:
             return state in ACTIVE_STATES, None
         return state in ACTIVE_STATES, "logical" if physical == PHYSICAL_LINK_UP else "physical"
+
+
+def _is_of_device(name: str) -> bool:
+    return not name.startswith("net/")
 
 
 def _difference(before: Port, port: Port) -> str:

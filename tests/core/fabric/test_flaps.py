@@ -572,3 +572,39 @@ def test_a_port_is_as_last_known_until_discovery_tells() -> None:
 
     assert engine.snapshot().ports[0].present
     assert engine.snapshot().blind == {"mlx5_0"}
+
+
+def test_an_interface_that_is_off_is_down_although_its_driver_keeps_the_carrier() -> None:
+    node = steady(ROCE)
+    for at, flags in ((100, 0x1002), (2_000, 0x1002), (2_100, 0x1003), (9_000, 0x1003)):
+        node.roce(at, 7, 8, flags=flags)
+
+    (flap,) = node.flaps
+    assert (flap.cause, flap.status, flap.count) == ("admin", "closed", 1)
+    assert node.engine.snapshot().ports[0].witness_status == "unproven"
+    assert node.downs() == {"admin": 1}
+
+
+def test_a_removal_is_one_outage_while_the_counts_of_its_netdev_are_still_read() -> None:
+    node = steady(ROCE)
+    at_ns = BEGIN + 500 * MS
+    node.step(Sample(ROCE.key, at_ns, at_ns + MS, 0, {}, {STATE: "ENODEV"}))
+    node.roce(600, 7, 8)
+    node.roce(700, 7, 8)
+    node.step(PortsPresent((), (), BEGIN + 2 * S))
+
+    assert [(flap.cause, flap.status) for flap in node.flaps] == [("removed", "open")]
+    node.step(PortSeen(ROCE, BEGIN + 3 * S))
+    values = {STATE: 4, PHYSICAL: 5, DOWNS: 0, UPS: 1, CARRIER: 1, FLAGS: 0x1003}
+    reads = READ_WITNESS | READ_CARRIER | READ_STATE | READ_FIRST
+    node.step(Sample(ROCE.key, BEGIN + 3 * S, BEGIN + 3 * S + MS, reads, values))
+    assert [(flap.cause, flap.status) for flap in node.flaps] == [("driver_reload", "closed")]
+
+
+def test_a_device_that_goes_takes_its_carrier_away_first() -> None:
+    node = steady(ROCE)
+    node.roce(100, 8, 8)
+    node.step(PortsPresent((), (), BEGIN + 600 * MS))
+
+    assert [(flap.cause, flap.status) for flap in node.flaps] == [("removed", "open")]
+    assert node.downs() == {"removed": 1}

@@ -374,9 +374,9 @@ def test_time_without_a_reading_makes_no_drop() -> None:
 
 def test_a_debt_that_is_left_when_the_port_goes_is_counted() -> None:
     ledger = ledger_of()
-    play(ledger, read(0, 17, up=True), read(100, 17, up=False))
+    play(ledger, read(0, 17, up=True), read(100, 17, up=False), read(200, 17, up=True))
 
-    ledger.lose_track(200 * MS)
+    ledger.lose_track(300 * MS)
 
     assert ledger.book.tally.totals.downs["link"] == 1
 
@@ -387,11 +387,11 @@ def test_a_port_that_was_never_up_is_not_an_outage() -> None:
 
 def test_losing_track_ends_an_open_outage_as_lost_and_baselines_anew() -> None:
     ledger = ledger_of()
-    play(ledger, read(1000, 17, up=True), read(1100, 18, up=False))
+    play(ledger, read(0, 17, up=True), read(100, 18, up=False), read(1200, 18, up=False))
 
     lost, removed = ledger.lose_track(2000 * MS)
 
-    assert (lost.status, lost.up, lost.revision) == ("lost", None, 2)
+    assert (lost.status, lost.up, lost.revision) == ("lost", None, 3)
     assert (removed.status, removed.cause, removed.settled) == ("open", "removed", True)
     (back,) = play(ledger, read(2200, 40, up=True), read(2300, 40, up=True))
     assert (back.id, back.status, back.cause) == (removed.id, "closed", "driver_reload")

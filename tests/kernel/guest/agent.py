@@ -1,0 +1,127 @@
+"""Whoever runs flapd in the guest, asked over its socket."""
+
+import http.client
+import json
+import socket
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.kernel.guest.links import downs
+
+PROGRAM = "/opt/flapd/bin/flapd"
+PATIENCE_SECONDS = 90.0
+
+T = TypeVar("T")
+
+
+def copy_history(source: Path, target: Path) -> None:
+    """With what is in its write-ahead log alone."""
+    with closing(sqlite3.connect(source)) as history, closing(sqlite3.connect(target)) as copy:
+        history.backup(copy)
+
+
+def until(condition: Callable[[], T | None], what: str) -> T:
+    """Waits for what only asking can tell; fails naming what never came."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.3)
+    raise AssertionError(f"{what} did not come within {PATIENCE_SECONDS} s")
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=30)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+class Api:
+    """What the agent answers on this socket."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def text(self, path: str) -> str:
+        connection = _UnixConnection(self._path)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
+
+    def is_ready(self) -> bool:
+        connection = _UnixConnection(self._path)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def ports(self) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = json.loads(self.text("/api/v1/ports"))["items"]
+        return items
+
+    def port(self, name: str) -> dict[str, Any] | None:
+        return next((port for port in self.ports() if port["port"] == name), None)
+
+    def flaps(self, **filters: str) -> list[dict[str, Any]]:
+        """Newest first."""
+        query = "&".join(f"{name}={value}" for name, value in {"limit": "1000", **filters}.items())
+        items: list[dict[str, Any]] = json.loads(self.text(f"/api/v1/flaps?{query}"))["items"]
+        return items
+
+    def has_seen_all(self, port: str, netdev: str) -> bool:
+        """It is up as far as the agent knows, which has read the kernel's count as it stands."""
+        known = self.port(port)
+        return (
+            known is not None
+            and (known["up"], known["state"]) == (True, "ACTIVE")
+            and known["witness"]["value"] == downs(netdev)
+            and not self.flaps(port=port, status="open")
+        )
+
+
+class Agent(Api):
+    """An agent of one's own, with its own state."""
+
+    def __init__(self, directory: Path, config: str) -> None:
+        super().__init__(directory / "flapd.sock")
+        directory.mkdir()
+        self.history = directory / "history.sqlite"
+        self._config = directory / "flapd.toml"
+        self._config.write_text(
+            f"""
+            http.listen = ""
+            log.format = "json"
+            [paths]
+            state = "{directory}"
+            ring = "{directory}/ring"
+            socket = "{directory}/flapd.sock"
+            {config}
+            """
+        )
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """From when it is ready to its orderly end."""
+        process = subprocess.Popen([PROGRAM, "run", "--config", str(self._config)])
+        try:
+            until(self.is_ready, "a ready agent")
+            yield
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_SECONDS)

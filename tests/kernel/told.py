@@ -1,0 +1,69 @@
+"""Told: what a program in the guest did to links, and what the agent made of it."""
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from flapd.model.event import Outage
+from flapd.store.flap_query import FlapQuery
+from flapd.store.history_reader import HistoryReader
+
+TrueFlap = dict[str, list[int]]
+"""Of one flap: `down` and `up`, each the moments just before and just after it (monotonic)."""
+
+
+class Watched:
+    """What one agent was shown in scenarios of the guest, and its history."""
+
+    def __init__(self, directory: Path) -> None:
+        self.metrics = (directory / "metrics").read_text()
+        self._told = json.loads((directory / "told.json").read_text())
+        self._history = directory / "history.sqlite"
+
+    def scenario(self, name: str) -> Any:
+        told = self._told[name]
+        assert "told" in told, f"{name} failed in the guest:\n{told['failed']}"
+        return told["told"]
+
+    def outages_of(self, acted: dict[str, Any]) -> list[Outage]:
+        """Those of the port while this was done to it, oldest first."""
+        begin_ns, end_ns = acted["span"]
+        return [
+            outage
+            for outage in read_outages(self._history, FlapQuery(port=acted["port"], limit=1000))
+            if begin_ns < outage.down.latest_ns < end_ns
+        ]
+
+    def outages_of_guid(self, guid: str) -> list[Outage]:
+        return read_outages(self._history, FlapQuery(guid=guid, limit=1000))
+
+
+def read_outages(history: Path, query: FlapQuery) -> list[Outage]:
+    """Oldest first."""
+    with closing(HistoryReader(history)) as reader:
+        return reader.flaps(query).items[::-1]
+
+
+def assert_each_is_found(outages: Sequence[Outage], true: Sequence[TrueFlap]) -> None:
+    """As many downs as there were, and each outage when it was."""
+    assert sum(outage.count for outage in outages) == len(true)
+    remaining = iter(true)
+    for outage in outages:
+        flaps = [next(remaining) for _ in range(outage.count)]
+        assert outage.up is not None
+        assert _overlap((outage.down.earliest_ns, outage.down.latest_ns), flaps[0]["down"])
+        assert _overlap((outage.up.earliest_ns, outage.up.latest_ns), flaps[-1]["up"])
+
+
+def _overlap(found: tuple[int, int], true: Sequence[int]) -> bool:
+    """The moment lies somewhere in `true`: it can have been within `found`."""
+    return found[0] <= true[1] and true[0] <= found[1]
+
+
+def link_downs(metrics: str, device: str) -> float:
+    """flapd_link_downs_total of cause link."""
+    series = f'flapd_link_downs_total{{cause="link",device="{device}",port="1"}} '
+    (line,) = (line for line in metrics.splitlines() if line.startswith(series))
+    return float(line.removeprefix(series))
