@@ -28,6 +28,7 @@ from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
 from flapd.sources.settings import PathsSettings
 from flapd.store.files import is_volatile
+from flapd.store.flap_query import FlapQuery
 from flapd.store.history import History, open_history
 from flapd.store.history_reader import HistoryReader
 from flapd.store.keeper import Keeper
@@ -47,6 +48,9 @@ ENGINE_ANSWERS_WITHIN_SECONDS = 2.0
 """What is asked of it over HTTP holds a thread of the server no longer."""
 
 _T = TypeVar("_T")
+MOST_OPEN_FLAPS = 1000
+"""A port has one at most."""
+
 _log = structlog.get_logger("flapd.node")
 
 RELOADED = ("sampling", "ports")
@@ -82,6 +86,8 @@ class Node:
         self._store = _opened(history_path, config.sampling.black_box.ns)
         self.history = HistoryReader(history_path)
         self._engine = self._engine_from(self._store.checkpoint())
+        open_flaps = self.history.flaps(FlapQuery(status="open", limit=MOST_OPEN_FLAPS)).items
+        self._store.commit(self._engine.orphans(open_flaps), {})
         self._recorder = Recorder(Path(paths.state) / "recording", self.node, __version__)
         self._recorder.resume(self._engine.checkpoint())
         self._pump = Pump(self._engine, self._store, self._recorder, boot, self._published)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from flapd.core.fabric.catalogue import PHYSICAL_STATE, RATE_MBPS, STATE, WIDTH_LANES, short_name
-from flapd.core.fabric.view import PortView, Repair
+from flapd.core.fabric.view import NOT_READ, PortView, Repair
 from flapd.model.event import After, Outage, PortChange
 from flapd.model.times import SECOND_NS, Edge, rfc3339
 from flapd.serve.items import (
@@ -173,13 +173,19 @@ def sysfs_source(view: PortView, now_ns: int, stuck_since_ns: int | None, is_bli
     if stuck_since_ns is not None:
         waited = max(0, now_ns - stuck_since_ns) // SECOND_NS
         return f"the reader of {view.port.device} waits in one read for {waited} s"
-    if is_blind and not view.readable:
+    if is_blind and not view.readable and not _link_fails(view):
         return "its device cannot be looked at: it fails, or an earlier reader still waits in it"
     if not view.present:
         return "no longer found"
     if view.readable:
         return "on"
     return _unreadable(view)
+
+
+def _link_fails(view: PortView) -> bool:
+    """What tells of the link was tried and gave an error; that it is only old is no reason."""
+    of_the_link = (STATE, view.port.witness or "")
+    return any(view.errors.get(name, NOT_READ) != NOT_READ for name in of_the_link)
 
 
 def _unreadable(view: PortView) -> str:

@@ -15,6 +15,9 @@ WITNESS_STATUSES: tuple[WitnessStatus, ...] = get_args(WitnessStatus)
 COUNTED_CAUSES = ("link", "subnet", "unknown")
 """Causes that go into totals: what a link or its subnet did, not what people or reboots did."""
 
+NOT_READ = "not read"
+"""Why a value that was known once is not known now."""
+
 DOWN_SECONDS_BUCKETS = (0.1, 0.3, 1, 2, 4, 8, 15, 30, 60, 120, 240, 600)
 
 

@@ -26,7 +26,7 @@ from flapd.core.fabric.ledger import Ledger
 from flapd.core.fabric.quality import SYMBOL_ERRORS, Level, Quality, bit_error_ratio, look
 from flapd.core.fabric.reading import LinkReading
 from flapd.core.fabric.settings import FlapSettings
-from flapd.core.fabric.view import PortView, Repair, WitnessStatus
+from flapd.core.fabric.view import NOT_READ, PortView, Repair, WitnessStatus
 from flapd.model.event import Change, Event, Layer, Outage, PortChange
 from flapd.model.observation import (
     READ_CARRIER,
@@ -186,7 +186,7 @@ class PortWatch:
         witness_error = record.port.witness in self.errors
         values, errors = record.values, self.errors
         if not self._fresh:  # what was read once is not what stands now
-            stale = dict.fromkeys(values, "not read") if self.last_read_ns is not None else {}
+            stale = dict.fromkeys(values, NOT_READ) if self.last_read_ns is not None else {}
             values, errors = {}, {**stale, **errors}
         up = book.up if self._fresh and not self._teller_is_unreadable else None
         rate_mbps, expected_mbps = values.get(RATE_MBPS), self.ledger.expected_rate_mbps
