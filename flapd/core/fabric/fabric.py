@@ -28,6 +28,9 @@ from flapd.model.observation import (
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
 
+MOST_FORGOTTEN = 1000
+"""The oldest go: cards are replaced, and software devices come and go, for years."""
+
 
 class Forgotten(msgspec.Struct, frozen=True):
     """What a port that is forgotten and found again goes on from: no id is used twice."""
@@ -162,7 +165,10 @@ class Fabric:
     def _forget(self, key: str, now_ns: int) -> list[Event]:
         watch = self._ports.pop(key)
         events = watch.forget(now_ns)
-        self._record.forgotten[key] = Forgotten(watch.record.changes, watch.record.book.names)
+        forgotten = self._record.forgotten
+        forgotten[key] = Forgotten(watch.record.changes, watch.record.book.names)
+        while len(forgotten) > MOST_FORGOTTEN:
+            del forgotten[next(iter(forgotten))]
         return events
 
     def _clock_pair(self, pair: ClockPair) -> list[Event]:

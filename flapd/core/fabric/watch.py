@@ -59,6 +59,8 @@ class PortRecord(msgspec.Struct):
     """Revisions of the port told so far."""
     told_witness: WitnessStatus = "unproven"
     told_flapping: bool = False
+    unregistered: bool = False
+    """Its device said that it is gone, and nothing of it was read since."""
     quality: Quality = msgspec.field(default_factory=Quality)
     told_level: Level = "good"
     repaired: Repair | None = None
@@ -78,7 +80,6 @@ class PortWatch:
         self.last_read_ns: int | None = None
         self._node = node
         self._settings = settings
-        self._unregistered = False
         self._fresh = False
         """It was read, and not too long ago."""
 
@@ -250,10 +251,10 @@ class PortWatch:
         The counts of its netdev go on: they outlive the RDMA device.
         """
         if any(error == _GONE and _is_of_device(name) for name, error in sample.errors.items()):
-            self._unregistered = True
+            self.record.unregistered = True
         elif any(map(_is_of_device, sample.values)):
-            self._unregistered = False
-        return self._unregistered
+            self.record.unregistered = False
+        return self.record.unregistered
 
     def _lose_track(self, now_ns: int) -> Sequence[Outage]:
         self._fresh = False

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from flapd.core.engine import Engine
 from flapd.core.fabric.damping import Damping, add_downs, ceiling, let_time_pass, penalty_at
+from flapd.core.fabric.fabric import MOST_FORGOTTEN
 from flapd.core.fabric.settings import FlapSettings
 from flapd.model.duration import Duration
 from flapd.model.event import After, Event, Outage, PortChange
@@ -277,6 +278,19 @@ def test_a_port_that_was_taken_out_for_good_is_forgotten() -> None:
     assert node.engine.snapshot().ports_expected == 0
     assert node.flaps[0].status == "lost"
     assert node.changes[-1] == ("forgotten", "mlx5_0/1")
+
+
+def test_what_is_kept_of_forgotten_ports_is_bounded() -> None:
+    node = Node()
+    for number in range(MOST_FORGOTTEN + 5):
+        port = Port(f"guid-{number}/1", "mlx5_0", 1, "InfiniBand", witnesses=(WITNESS,))
+        node.step(PortSeen(port, BEGIN + number * S))
+        node.step(PortsPresent((), (), BEGIN + number * S + MS))
+
+    record = node.engine._fabric.record
+    assert len(record.ports) == 1
+    assert len(record.forgotten) == MOST_FORGOTTEN
+    assert "guid-0/1" not in record.forgotten
 
 
 def test_another_card_in_its_place_is_expected_in_its_stead() -> None:
