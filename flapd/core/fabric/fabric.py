@@ -150,7 +150,8 @@ class Fabric:
         return events
 
     def _tick(self, tick: Tick) -> list[Event]:
-        now_ns = self._now_ns = max(self._now_ns, tick.monotonic_ns)
+        now_ns = tick.monotonic_ns
+        self._now_ns = max(self._now_ns, now_ns)
         events: list[Event] = []
         for watch in self._ports.values():
             if now_ns - (watch.last_read_ns or 0) > self.stale_after_ns:
