@@ -51,7 +51,7 @@ REREGISTERED = "ENODEV"
 
 _ACTIVE = ACTIVE_STATES[0]
 _CARRIER_TRIES = 3
-_LONGEST_VALUE_BYTES = 256
+_LONGEST_VALUE_BYTES = 128
 
 
 class Sweep(msgspec.Struct, frozen=True):
@@ -138,12 +138,13 @@ class PortReader:
     def sweep(self, tier: Tier, *, closely: bool = False) -> Sweep:
         """Reads one tier; `closely` has the state read with it."""
         before_ns = self._began_ns = self._now_ns()
-        was_active, ups_before = self._was_active, self._ups_raw()
+        was_active, ups = self._was_active, self._ups
+        ups_before = ups.raw if ups is not None else None
         reads = self._read_for(tier, closely)
         if self._is_first:
             reads |= READ_FIRST | self._read_carrier()
         came_up = was_active is False and self._was_active
-        if came_up or _counted(ups_before, self._ups_raw()):
+        if came_up or (ups is not None and _counted(ups_before, ups.raw)):
             reads |= self._read_rate()
         if not self.was_up:
             self.was_up = bool(self._was_active or self.values.get(CARRIER))
@@ -194,7 +195,8 @@ class PortReader:
 
     def _sweep_slow(self, closely: bool) -> int:
         """The state first, so that many counters do not come between it and the witness."""
-        self._read(self._flags)
+        if self._flags:
+            self._read(self._flags)
         reads = 0
         if closely or self._is_close or self.state_tier != "rare":
             reads = self._read_state()
@@ -219,9 +221,6 @@ class PortReader:
         if self._is_first or tier in {self.state_tier, "fast"}:
             reads |= self._read_state()
         return reads
-
-    def _ups_raw(self) -> bytes | None:
-        return self._ups.raw if self._ups is not None else None
 
     def _having(self, *names: str) -> list[PortFile]:
         return [self._files[name] for name in names if name in self._files]
