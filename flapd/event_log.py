@@ -29,7 +29,7 @@ class EventLog:
         for event in events:
             if isinstance(event, PortChange):
                 _tell_change(event)
-            else:
+            elif isinstance(event, Outage):
                 _tell_outage(event, self._told.pop(event.id, None))
                 self._remember(event)
 

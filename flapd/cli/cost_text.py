@@ -10,10 +10,11 @@ from flapd.core.cost.answer import CostAnswer
 from flapd.core.cost.budget import Budget, budget_of
 from flapd.core.cost.case import Case
 from flapd.core.cost.estimate import estimate
-from flapd.core.cost.given import Given
 from flapd.core.cost.inputs import Inputs
-from flapd.core.cost.price import HOUR_SECONDS, Price, Regime, price
+from flapd.core.cost.price import HOUR_SECONDS, Price, price
 from flapd.core.cost.repeated import Checkpoints
+from flapd.model.given import Given
+from flapd.model.loss import Regime
 
 
 class _Step(NamedTuple):

@@ -4,6 +4,10 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from flapd.model.fault import Fault
+from flapd.model.incident import Incident
+from flapd.model.job import Job
+from flapd.model.stall import Stall
 from flapd.model.times import Edge
 
 Kind = Literal["flap", "drop"]
@@ -101,4 +105,4 @@ class PortChange(msgspec.Struct, frozen=True, tag="port"):
     wall_offset_ns: int
 
 
-Event: TypeAlias = Outage | PortChange
+Event: TypeAlias = Outage | PortChange | Fault | Stall | Job | Incident

@@ -8,7 +8,11 @@ from typing import TypeAlias
 
 import msgspec
 
+from flapd.model.fault import Fault
+from flapd.model.finding import Note
+from flapd.model.job import JobFound
 from flapd.model.port import Port
+from flapd.model.standing import Standing
 
 READ_WITNESS = 1
 READ_STATE = 2
@@ -104,6 +108,46 @@ class Repaired(msgspec.Struct, frozen=True, array_like=True, tag="repaired"):
     monotonic_ns: int
 
 
+class JobSeen(msgspec.Struct, frozen=True, array_like=True, tag="job_seen"):
+    """A job runs here, or something about it changed."""
+
+    found: JobFound
+    monotonic_ns: int
+
+
+class JobsPresent(msgspec.Struct, frozen=True, array_like=True, tag="jobs"):
+    """All jobs that run here; one that is not among them is over."""
+
+    jobs: tuple[str, ...]
+    blind_to: tuple[str, ...]
+    """What of the node's processes cannot be seen, in words."""
+    monotonic_ns: int
+
+
+class FaultRead(msgspec.Struct, frozen=True, array_like=True, tag="fault_read"):
+    """A log tells of a fault, as it was read: neither merged nor judged."""
+
+    fault: Fault
+    monotonic_ns: int
+
+
+class Noted(msgspec.Struct, frozen=True, array_like=True, tag="noted"):
+    """A log tells something besides faults, of this job if that is known."""
+
+    job: str | None
+    note: Note
+    monotonic_ns: int
+
+
+class DumpsRead(msgspec.Struct, frozen=True, array_like=True, tag="dumps"):
+    """Where the groups of a job stand by all its dumps that were read so far."""
+
+    job: str | None
+    standings: tuple[Standing, ...]
+    timeouts_seconds: tuple[float, ...]
+    monotonic_ns: int
+
+
 Observation: TypeAlias = (
     Sample
     | PortSeen
@@ -114,4 +158,9 @@ Observation: TypeAlias = (
     | Expectations
     | Maintenance
     | Repaired
+    | JobSeen
+    | JobsPresent
+    | FaultRead
+    | Noted
+    | DumpsRead
 )

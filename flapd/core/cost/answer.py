@@ -5,7 +5,8 @@ import math
 import msgspec
 
 from flapd.core.cost.inputs import Inputs
-from flapd.core.cost.price import HOUR_SECONDS, Price, Regime, money, price
+from flapd.core.cost.price import HOUR_SECONDS, Price, money, price
+from flapd.model.loss import Regime
 
 DAY_SECONDS = 86400.0
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from flapd.core.cost.given import Given
 from flapd.core.cost.inputs import Inputs
-from flapd.core.cost.price import Parts, Regime
+from flapd.model.given import Given
+from flapd.model.loss import Parts, Regime
 
 
 def assumed_share(inputs: Inputs, regime: Regime, parts: Parts) -> float:

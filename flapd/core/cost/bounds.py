@@ -1,24 +1,10 @@
 """Bounds: the least and the most that each regime can have cost."""
 
-import msgspec
-
 from flapd.core.cost.budget import Budget
 from flapd.core.cost.inputs import Inputs
-from flapd.core.cost.price import (
-    FAILOVER_PROBE_SECONDS,
-    Parts,
-    Regime,
-    after_death,
-    detected_after,
-    parts_of,
-)
+from flapd.core.cost.price import FAILOVER_PROBE_SECONDS, after_death, detected_after, parts_of
 from flapd.core.cost.timer import FIRST_ADAPTIVE_SECONDS
-
-
-class Range(msgspec.Struct, frozen=True):
-    low: float
-    likely: float
-    high: float
+from flapd.model.loss import Parts, Range, Regime
 
 
 def lost_range(regime: Regime, inputs: Inputs, budget: Budget) -> tuple[Range, Parts]:

@@ -6,12 +6,13 @@ import msgspec
 from msgspec.structs import replace
 
 from flapd.core.cost.assumed import assumed_share
-from flapd.core.cost.bounds import Range, lost_range
+from flapd.core.cost.bounds import lost_range
 from flapd.core.cost.budget import Budget, budget_of, death_probability
 from flapd.core.cost.case import Case
-from flapd.core.cost.given import Given
 from flapd.core.cost.inputs import Inputs
-from flapd.core.cost.price import REGIMES, Parts, Regime, money
+from flapd.core.cost.price import money
+from flapd.model.given import Given
+from flapd.model.loss import REGIMES, Parts, Range, Regime
 
 RARE = 0.05
 """A regime less likely than this does not widen the range."""

@@ -6,8 +6,8 @@ import msgspec
 from msgspec.structs import replace
 
 from flapd.core.cost.case import Case
-from flapd.core.cost.given import Given, default, exactly
 from flapd.core.cost.timer import Schedule
+from flapd.model.given import Given, default, exactly
 
 CHECKPOINT_INTERVAL_SECONDS = 1800.0
 

@@ -1,36 +1,13 @@
 """Price: what the policy makes of a flap, and the GPU-seconds lost to it."""
 
-from typing import Literal, get_args
-
 import msgspec
 
 from flapd.core.cost.case import Case
-
-Regime = Literal["hidden", "absorbed", "transport_abort", "watchdog", "failover"]
-REGIMES: tuple[Regime, ...] = get_args(Regime)
+from flapd.model.loss import Parts, Regime
 
 HOUR_SECONDS = 3600.0
 FAILOVER_PROBE_SECONDS = 0.01
 """NCCL_IB_RESILIENCY_PORT_FAILOVER_PROBE_DELAY (NCCL 2.30.7, src/transport/net_ib)."""
-
-
-class Parts(msgspec.Struct, frozen=True):
-    """Where the lost seconds went; what did not happen is 0."""
-
-    stall: float = 0.0
-    detect: float = 0.0
-    propagation: float = 0.0
-    restart: float = 0.0
-    rework: float = 0.0
-
-    @property
-    def lost(self) -> float:
-        return self.stall + self.detect + self.downtime + self.rework
-
-    @property
-    def downtime(self) -> float:
-        """After the detection: nothing runs."""
-        return self.propagation + self.restart
 
 
 class Price(msgspec.Struct, frozen=True):

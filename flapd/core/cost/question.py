@@ -5,7 +5,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from flapd.core.cost.given import Given, exactly
 from flapd.core.cost.inputs import Inputs, checkpoint_age
 from flapd.core.cost.releases import Launcher, Releases, with_releases
 from flapd.core.cost.restart import with_restart
@@ -13,6 +12,7 @@ from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.cost.timer import Schedule
 from flapd.model.duration import Duration
 from flapd.model.errors import FlapdError
+from flapd.model.given import Given, exactly
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

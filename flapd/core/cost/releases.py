@@ -12,9 +12,9 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from flapd.core.cost.given import Given, exactly
 from flapd.core.cost.inputs import Inputs
 from flapd.model.errors import FlapdError
+from flapd.model.given import Given, exactly
 
 Launcher = Literal["torchrun", "slurm", "slurm-kill-on-bad-exit"]
 

@@ -3,8 +3,8 @@
 import msgspec
 from msgspec.structs import replace
 
-from flapd.core.cost.given import exactly
 from flapd.core.cost.inputs import Inputs
+from flapd.model.given import exactly
 
 
 class Restart(msgspec.Struct, frozen=True):

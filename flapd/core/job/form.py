@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from flapd.core.job.finding import NoteKind
 from flapd.model.fault import FaultKind
+from flapd.model.finding import NoteKind
 
 
 class Form(msgspec.Struct, frozen=True):

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from flapd.core.job.environment import ALLOWED
-from flapd.core.job.finding import DumpWritten, Member, Network, Note, PlannedPause, Setting, Step
 from flapd.core.job.said import Said
+from flapd.model.finding import DumpWritten, Member, Network, Note, PlannedPause, Setting, Step
 
 
 def notes_of(said: Said) -> list[Note]:

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from flapd.core.cost.given import Given, Source, default, exactly
 from flapd.core.cost.inputs import Inputs
 from flapd.core.cost.releases import (
     NO_ERROR_HANDLING,
@@ -24,8 +23,10 @@ from flapd.core.cost.releases import (
 )
 from flapd.core.cost.settings import JobSettings
 from flapd.core.job.environment import c_integer, conf_of, number
-from flapd.core.job.finding import Setting
 from flapd.core.job.remarks import remarks_on
+from flapd.model.finding import Setting
+from flapd.model.given import Given, Source, default, exactly
+from flapd.model.job import ReadFile
 
 _RETRIES_MASK = 7
 """The field of a queue pair has three bits."""
@@ -34,18 +35,12 @@ _TORCHRUN_ERROR_HANDLING, _LIBRARY_ERROR_HANDLING = 1, 3
 _UNREAD: Inputs = Inputs(gpus=default(1, 1, 1), down_seconds=default(0.0, 0.0, 0.0))
 
 
-class ConfFile(msgspec.Struct, frozen=True):
-    path: str
-    text: str | None
-    """None: it could not be read. A file that is not there has no text to set anything: ""."""
-
-
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one job's settings."""
 
     environment: Mapping[str, str] | None = None
     """Of one of its ranks, as far as it may be kept; None: it could not be read."""
-    conf_files: tuple[ConfFile, ...] = ()
+    conf_files: tuple[ReadFile, ...] = ()
     """In NCCL's order: conf_files_of."""
     told: tuple[Setting, ...] = ()
     log_timeouts_seconds: tuple[float, ...] = ()

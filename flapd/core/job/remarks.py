@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from flapd.core.cost.given import Source
 from flapd.core.cost.inputs import Inputs
 from flapd.core.job.environment import c_integer
+from flapd.model.given import Source
 
 _NEVER_FROM = 32
 _MOST_RETRIES = 7

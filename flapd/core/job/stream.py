@@ -6,7 +6,6 @@ import msgspec
 
 from flapd.core.job.clock import Clock, timed
 from flapd.core.job.faults import fault_of
-from flapd.core.job.finding import Finding
 from flapd.core.job.forms import FORMS
 from flapd.core.job.header import Header, holds_header
 from flapd.core.job.message import Message, messages, plain
@@ -14,6 +13,7 @@ from flapd.core.job.notes import notes_of
 from flapd.core.job.said import Said, Speaker
 from flapd.core.job.sieve import Sieve
 from flapd.model.fault import Place
+from flapd.model.finding import Finding
 
 LONGEST_LINE = 64 * 1024
 """Bytes; a longer one is taken for several."""

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from flapd.core.cost.budget import Budget, budget_of, death_probability
 from flapd.core.cost.estimate import Estimate, estimate
-from flapd.core.cost.given import Given, exactly
 from flapd.core.cost.inputs import Inputs, checkpoint_age
-from flapd.core.cost.price import REGIMES, Regime, price
+from flapd.core.cost.price import price
+from flapd.model.given import Given, exactly
+from flapd.model.loss import REGIMES, Regime
 from tests.core.cost.vectors import printed
 
 

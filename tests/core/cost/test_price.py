@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from flapd.core.cost.answer import per_day
 from flapd.core.cost.case import Case
-from flapd.core.cost.given import exactly
 from flapd.core.cost.inputs import Inputs
-from flapd.core.cost.price import Regime, parts_of, price
+from flapd.core.cost.price import parts_of, price
 from flapd.core.cost.restart import RESTARTS, with_restart
 from flapd.core.cost.timer import Timer
+from flapd.model.given import exactly
+from flapd.model.loss import Regime
 from tests.core.cost.vectors import POLICIES, REGIMES, Vector, printed, vectors
 
 A = POLICIES["A"]

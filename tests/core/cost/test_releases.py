@@ -5,11 +5,11 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from flapd.core.cost.given import exactly
 from flapd.core.cost.inputs import Inputs
 from flapd.core.cost.price import price
 from flapd.core.cost.releases import Launcher, Releases, release, with_releases
 from flapd.model.errors import FlapdError
+from flapd.model.given import exactly
 
 INPUTS = Inputs(gpus=exactly(1024, "option"), down_seconds=exactly(10.0, "option"))
 

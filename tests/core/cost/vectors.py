@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from flapd.core.cost.case import Case
-from flapd.core.cost.price import Regime
+from flapd.model.loss import Regime
 
 POLICIES: dict[str, Case] = {
     "A": Case(gpus=1024, down_seconds=0, ib_timeout=20),  # NCCL since 2.23

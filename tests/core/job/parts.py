@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from flapd.core.job.clock import Clock
-from flapd.core.job.finding import Finding
 from flapd.core.job.stream import LogStream
 from flapd.model.civil import civil_ns
 from flapd.model.fault import Fault
+from flapd.model.finding import Finding
 
 EXAMPLES = Path(__file__).parent / "examples"
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from flapd.core.job.finding import Finding
 from flapd.core.job.forms import FORMS
 from flapd.model.fault import Fault
+from flapd.model.finding import Finding
 from flapd.model.times import rfc3339
 from tests.core.job.parts import Example, examples, read
 

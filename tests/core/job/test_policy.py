@@ -7,25 +7,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flapd.core.cost.given import Given, exactly
 from flapd.core.cost.inputs import Inputs
 from flapd.core.cost.settings import JobSettings
 from flapd.core.job.environment import ALLOWED, allowed_of, c_integer, conf_of
-from flapd.core.job.finding import Setting
-from flapd.core.job.policy import ConfFile, Evidence, conf_files_of, policy_in_force
+from flapd.core.job.policy import Evidence, conf_files_of, policy_in_force
 from flapd.model.duration import parse_duration
+from flapd.model.finding import Setting
+from flapd.model.given import Given, exactly
+from flapd.model.job import ReadFile
 
 EVERYBODY: dict[str, Any] = {
     "told": (Setting("NCCL_IB_TIMEOUT", "19"),),
     "environment": {"NCCL_IB_TIMEOUT": "20"},
     "conf_files": (
-        ConfFile("/root/.nccl.conf", "NCCL_IB_TIMEOUT=21\n"),
-        ConfFile("/etc/nccl.conf", "# of the image\nNCCL_IB_TIMEOUT = 22\n"),
+        ReadFile("/root/.nccl.conf", "NCCL_IB_TIMEOUT=21\n"),
+        ReadFile("/etc/nccl.conf", "# of the image\nNCCL_IB_TIMEOUT = 22\n"),
     ),
     "configuration": JobSettings(ib_timeout=23),
     "nccl": "2.20.5",
 }
-NOBODY: dict[str, Any] = {"environment": {}, "conf_files": (ConfFile("/etc/nccl.conf", ""),)}
+NOBODY: dict[str, Any] = {"environment": {}, "conf_files": (ReadFile("/etc/nccl.conf", ""),)}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_the_best_witness_is_believed(silent: dict[str, Any], value: int, source
     [
         {"environment": None},
         {"conf_files": ()},
-        {"conf_files": (ConfFile("/etc/nccl.conf", None),)},
+        {"conf_files": (ReadFile("/etc/nccl.conf", None),)},
         {"environment": {"NCCL_ENV_PLUGIN": "site"}},
     ],
 )

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flapd.core.job.clock import Clock
-from flapd.core.job.finding import Finding
 from flapd.core.job.forms import FORMS
 from flapd.core.job.message import plain
 from flapd.core.job.sieve import Sieve
 from flapd.core.job.stream import LONGEST_LINE, LogStream
 from flapd.model.fault import LONGEST_TEXT_BYTES, Fault
+from flapd.model.finding import Finding
 from tests.core.job.parts import END_OF_2026, examples, faults, read, utc
 
 LINES = [one.line for one in examples()]

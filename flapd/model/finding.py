@@ -7,7 +7,7 @@ import msgspec
 from flapd.model.fault import Fault
 
 
-class Setting(msgspec.Struct, frozen=True):
+class Setting(msgspec.Struct, frozen=True, tag="setting"):
     """A value in force, as the library itself printed it."""
 
     name: str
@@ -19,7 +19,7 @@ class Setting(msgspec.Struct, frozen=True):
     process_group: str | None = None
 
 
-class Member(msgspec.Struct, frozen=True):
+class Member(msgspec.Struct, frozen=True, tag="member"):
     """A process and its place in a communicator."""
 
     host: str | None
@@ -32,7 +32,7 @@ class Member(msgspec.Struct, frozen=True):
     communicator: str | None
 
 
-class Network(msgspec.Struct, frozen=True):
+class Network(msgspec.Struct, frozen=True, tag="network"):
     """What NCCL sends through: its HCAs with port and link layer, or none of them."""
 
     host: str | None
@@ -41,7 +41,7 @@ class Network(msgspec.Struct, frozen=True):
     """Such as "mlx5_0:1/IB"; empty: TCP sockets."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, tag="step"):
     """Progress of the training, printed by one rank of all."""
 
     framework: str
@@ -52,7 +52,7 @@ class Step(msgspec.Struct, frozen=True):
     clock_error_ns: int
 
 
-class PlannedPause(msgspec.Struct, frozen=True):
+class PlannedPause(msgspec.Struct, frozen=True, tag="pause"):
     """A rank says that it saves or evaluates, or has just done so: then traffic may stand still."""
 
     what: Literal["checkpoint", "evaluation"]
@@ -60,7 +60,7 @@ class PlannedPause(msgspec.Struct, frozen=True):
     clock_error_ns: int
 
 
-class DumpWritten(msgspec.Struct, frozen=True):
+class DumpWritten(msgspec.Struct, frozen=True, tag="dump_written"):
     """A process says where its flight recorder's dump is."""
 
     file: str

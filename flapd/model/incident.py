@@ -1,0 +1,69 @@
+"""Incident: one story of what hurt a job, whether a link did it, and what it cost."""
+
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from flapd.model.given import Given
+from flapd.model.loss import Parts, Range, Regime
+
+Verdict = Literal["caused", "likely", "coincident", "elsewhere", "not_fabric", "no_job", "unknown"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """A flap that may have done it."""
+
+    flap: str
+    """Id of the outage."""
+    port: str
+    key: str
+    node: str
+    probability: float
+    chance: float
+    """That a flap of these ports stood there by accident (p0)."""
+    lag_seconds: float
+    """From the down to the symptom."""
+    symptom: str
+    """Id of the fault or stall it is held against."""
+    rho: float | None = None
+    """Lag over the budget, of a transport error."""
+    budget_seconds: Range | None = None
+
+
+class Incident(msgspec.Struct, frozen=True, kw_only=True, tag="incident"):
+    """A higher revision replaces a lower."""
+
+    id: str
+    revision: int = 0
+    node: str
+    job: str | None
+    begin_unix_ns: int
+    end_unix_ns: int | None
+    open: bool
+    verdict: Verdict
+    blind_to: tuple[str, ...]
+    """What could not be seen, in words."""
+    regime: Regime | None
+    """The most likely."""
+    regimes: dict[Regime, float]
+    causes: tuple[Cause, ...]
+    """The most probable first."""
+    symptoms: tuple[str, ...]
+    """Ids of faults and stalls."""
+    world_size: int | None
+    affected_gpus: int | None
+    lost_seconds: Range | None
+    parts: Parts | None
+    """Of the likely loss."""
+    assumed_share: float | None
+    gpu_seconds: Range | None
+    cost: Range | None
+    currency: str
+    policy: dict[str, Given[Any]]
+    explanation: tuple[str, ...]
+    """Sentences."""
+    advice: tuple[str, ...]
+    supersedes: tuple[str, ...] = ()
+    flap_gpu_seconds: dict[str, Range] = {}
+    """Of each outage in it, its share of the loss; what no job felt is not in it."""
