@@ -30,7 +30,7 @@ BENCHES: dict[str, Bench] = {
 
 _NARROWEST = 150
 """A table that goes into a file has no terminal to fit."""
-_VERDICTS = {True: "[green]holds[/]", False: "[red]broken[/]", None: "[yellow]not measured[/]"}
+_HOLDS, _BROKEN, _UNMEASURED = "[green]holds[/]", "[red]broken[/]", "[yellow]not measured[/]"
 
 
 def main() -> int:
@@ -57,12 +57,22 @@ def main() -> int:
 def table_of(figures: list[Figure]) -> Table:
     table = Table("what", "budget", "figure", "floor", "", "note", box=None)
     for figure in figures:
-        bound = "≥" if figure.at_least else "≤"
         value = "-" if figure.value is None else f"{_written(figure.value)} {figure.unit}"
-        budget = f"{bound} {_written(figure.budget)} {figure.unit}"
-        verdict = _VERDICTS[figure.holds]
-        table.add_row(figure.what, budget, value, figure.floor, verdict, figure.note)
+        row = figure.what, _budget(figure), value, figure.floor, _verdict(figure), figure.note
+        table.add_row(*row)
     return table
+
+
+def _budget(figure: Figure) -> str:
+    if figure.budget is None:
+        return ""
+    return f"{'≥' if figure.at_least else '≤'} {_written(figure.budget)} {figure.unit}"
+
+
+def _verdict(figure: Figure) -> str:
+    if figure.value is None:
+        return _UNMEASURED
+    return {True: _HOLDS, False: _BROKEN, None: ""}[figure.holds]
 
 
 def _written(value: float) -> str:

@@ -51,7 +51,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     unit: str
     value: float | None
-    budget: float
+    budget: float | None
+    """None: there is none, it is shown beside one that has."""
     at_least: bool = False
     """More is better: the budget is the least."""
     floor: str = ""
@@ -59,7 +60,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool | None:
-        if self.value is None:
+        if self.value is None or self.budget is None:
             return None
         return self.value >= self.budget if self.at_least else self.value <= self.budget
 
