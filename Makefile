@@ -20,6 +20,7 @@ help:
 
 SYSTEM_PACKAGES := fuse3 iproute2 python3-venv systemd \
   qemu-system-x86 mmdebstrap debian-archive-keyring cpio e2fsprogs xz-utils
+PROGRAMS := prometheus prometheus-alertmanager
 
 .venv/ready: requirements/dev.txt pyproject.toml scripts/set-up
 	@PYTHON=$(PYTHON) scripts/set-up
@@ -57,6 +58,7 @@ format: .venv/ready
 
 system-packages:
 	@scripts/system-packages $(SYSTEM_PACKAGES)
+	@scripts/unpack-programs $(PROGRAMS)
 
 requirements:
 	@command -v uv >/dev/null || { echo "pinning needs uv on the PATH" >&2; exit 1; }
