@@ -77,6 +77,7 @@ class Outage(msgspec.Struct, frozen=True, tag="flap"):
 Change = Literal[
     "found",
     "described",
+    "module",
     "gone",
     "back",
     "forgotten",

@@ -89,6 +89,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):
     pid: int | None = None
     repeats: int = 1
     """Messages that say the same."""
+    merged_into: str | None = None
+    """Id of another fault that turned out to be the same: this one is to be left out."""
     source: Place | None = None
 
     @property

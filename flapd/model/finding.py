@@ -50,6 +50,8 @@ class Step(msgspec.Struct, frozen=True, tag="step"):
     """Of one step, or the mean of those since the last such line; None: the line has no time."""
     time_ns: int | None
     clock_error_ns: int
+    rank: int | None = None
+    """Who printed it; None: the line does not say."""
 
 
 class PlannedPause(msgspec.Struct, frozen=True, tag="pause"):

@@ -81,3 +81,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     remarks: tuple[str, ...] = ()
     """What is odd about them, in sentences."""
     blind_to: tuple[str, ...] = ()
+    stalls_seen_since_unix_ns: int | None = None
+    """Since when its traffic here would show a stall; None: it would not."""
+    shortest_stall_seconds: float | None = None
+    """The shortest that would show."""

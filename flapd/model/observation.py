@@ -4,7 +4,7 @@ Nothing here is interpreted: a sample says what was read and between which two
 moments, and what could not be read and why.
 """
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -22,6 +22,11 @@ READ_FIRST = 8
 """Nobody watched the port until now."""
 READ_RATE = 16
 """The rate was read as well, in the same sweep and after the state."""
+READ_STATISTICS = 32
+"""The netdev's statistics, `ethtool/...`, were read: they alone may be a second older than the
+rest, since the kernel can be long in telling them."""
+READ_SLOW = 64
+"""The slow tier was swept: what of it is not in `values` has not moved since the last time."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True, tag="s"):
@@ -67,6 +72,81 @@ class ReaderStuck(msgspec.Struct, frozen=True, array_like=True, tag="reader_stuc
 
     device: str
     since_ns: int | None
+    monotonic_ns: int
+
+
+class LinkReason(msgspec.Struct, frozen=True, array_like=True, tag="reason"):
+    """Why a port is down, by what `source` said between these moments; it says that of a down.
+
+    It tells neither that the port went down nor when.
+    """
+
+    key: str
+    reason: str
+    before_ns: int
+    after_ns: int
+    source: str
+
+
+class ModuleSeen(msgspec.Struct, frozen=True, array_like=True, tag="module"):
+    """Which transceiver or cable is in the port now; None where its maker left that blank."""
+
+    key: str
+    vendor: str | None
+    part: str | None
+    serial: str | None
+    monotonic_ns: int
+
+
+KernelLineAbout = Literal[
+    "link_down", "link_up", "module", "temperature", "firmware", "pcie", "held"
+]
+
+
+class KernelLine(msgspec.Struct, frozen=True, array_like=True):
+    """What a line tells, of the function, netdev or RDMA device that it names."""
+
+    about: KernelLineAbout
+    reason: str | None
+    """As the kernel words it; None where it says only that the link moved."""
+    pci: str | None = None
+    netdev: str | None = None
+    device: str | None = None
+
+
+class KernelHint(msgspec.Struct, frozen=True, array_like=True, tag="kernel"):
+    """The kernel printed this line not after `logged_ns`, and it was read at `received_ns`.
+
+    It gives an outage its reason and has the port read; it narrows no bound: drivers print what
+    did not change, and mlx5 prints that a link is down just before it counts it.
+    """
+
+    line: KernelLine
+    logged_ns: int
+    received_ns: int
+
+
+class LinkHint(msgspec.Struct, frozen=True, array_like=True, tag="link"):
+    """One netdev, as a message told of it that was received at `monotonic_ns`.
+
+    What its counts had counted had happened by then: they narrow how late an edge was. How
+    early, they tell only where the message answers a question of ours, asked at `asked_ns`:
+    what they had not counted then had not happened. Flags, carrier and operstate narrow
+    nothing. Counts of another `index` do not continue these: the netdev was made anew.
+    """
+
+    netdev: str
+    index: int
+    present: bool
+    """False: it was removed, or went to another network namespace."""
+    carrier_downs: int | None
+    carrier_ups: int | None
+    carrier: bool | None
+    operstate: str | None
+    flags: int
+    """Bit 0 is IFF_UP (include/uapi/linux/if.h)."""
+    asked_ns: int | None
+    """None: the kernel told it unasked."""
     monotonic_ns: int
 
 
@@ -153,6 +233,10 @@ Observation: TypeAlias = (
     | PortSeen
     | PortsPresent
     | ReaderStuck
+    | LinkReason
+    | ModuleSeen
+    | KernelHint
+    | LinkHint
     | ClockPair
     | Tick
     | Expectations

@@ -23,7 +23,7 @@ STALL_CLASSES: tuple[StallClass, ...] = get_args(StallClass)
 class Stall(msgspec.Struct, frozen=True, kw_only=True, tag="stall"):
     """A job's traffic stood still on all ports that carry it; monotonic times in nanoseconds.
 
-    A higher revision replaces a lower.
+    `wall_offset_ns` turns them into unix time. A higher revision replaces a lower.
     """
 
     id: str
@@ -38,11 +38,21 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, tag="stall"):
     """Both may be off by one sample."""
     stall_class: StallClass
     ports: tuple[str, ...]
-    """That stood still, the first to do so first."""
+    """Keys of those that stood still, the first to do so first."""
     expected_seconds: float
     """So long traffic pauses there in an ordinary step; 0 where it was cut off in full flow."""
     blind_to: tuple[str, ...] = ()
     """What would have told the class and could not be seen."""
+    wall_offset_ns: int = 0
+    """As the clock stood when this revision was told."""
+
+    @property
+    def begin_unix_ns(self) -> int:
+        return self.begin_ns + self.wall_offset_ns
+
+    @property
+    def end_unix_ns(self) -> int | None:
+        return None if self.end_ns is None else self.end_ns + self.wall_offset_ns
 
     @property
     def seconds(self) -> float | None:
