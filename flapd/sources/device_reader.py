@@ -9,25 +9,30 @@ done once for all devices finds its code in the caches: that halves what it cost
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 from zlib import crc32
 
 import msgspec
 
-from flapd.core.fabric.catalogue import Tier
+from flapd.core.fabric.catalogue import Tier, statistics_commands_of
 from flapd.core.fabric.parse import value_names
 from flapd.model.observation import Observation, PortSeen
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
 from flapd.sources.claims import Claims
 from flapd.sources.discovery import Discovery
+from flapd.sources.files import reason_of
+from flapd.sources.netdev_asker import COUNTING_EVERY_NS, NetdevAsker
+from flapd.sources.netlink_port import NetlinkPort
 from flapd.sources.pace import SLOWABLE, Pace, Swept
 from flapd.sources.plan import Plan, commands_per_second, plan_of, remembered
 from flapd.sources.port_reader import PortReader
+from flapd.sources.rdma_netlink import RdmaNetlink
 from flapd.sources.read_meter import ReadMeter
 from flapd.sources.settings import PortsSettings
+from flapd.sources.urgent import Urgent
 from flapd.store.ring import RingWriter, ring_path
 
 TIERS: tuple[Tier, ...] = ("fast", "slow", "rare")
@@ -57,8 +62,13 @@ class Surroundings(msgspec.Struct):
     meter: ReadMeter
     was_up: set[str]
     """Ports that were up at some time; the others are only listed."""
+    no_netlink: str | None = None
+    """Why RDMA netlink is not used; None = it is, where it works."""
+    asker: NetdevAsker | None = None
+    """Of what netdevs tell besides sysfs; None = they are not asked."""
     closely: frozenset[str] = frozenset()
     """Ports whose state is read on every fast sweep."""
+    open_netlink: Callable[[], RdmaNetlink] = RdmaNetlink
 
 
 class WatchedPort(msgspec.Struct, frozen=True):
@@ -66,6 +76,7 @@ class WatchedPort(msgspec.Struct, frozen=True):
 
     reader: PortReader
     rings: Mapping[Tier, RingWriter]
+    netlink: NetlinkPort | None = None
 
     def close(self) -> None:
         self.reader.close()
@@ -92,7 +103,14 @@ class DeviceReader:
         """What reading it as configured asks of the firmware."""
         self.budget_factors: dict[Tier, int] = {}
         """How many times longer its intervals must be for the node to keep to its budget."""
+        self.ports: tuple[Port, ...] = ()
+        self.urgent = Urgent()
+        """Ports that something happened to, it seems."""
         self._around = surroundings
+        self._netlink: RdmaNetlink | None = None
+        self._no_netlink = surroundings.no_netlink
+        self._noted: dict[str, tuple[int, bool, bool]] = {}
+        """What the asker was last told of each port."""
         self._discovery = Discovery(surroundings.sysfs, surroundings.ports)
         self._ports: dict[Port, WatchedPort] = {}
         self._pace = Pace()
@@ -110,10 +128,35 @@ class DeviceReader:
     def close(self) -> None:
         for watched in self._ports.values():
             watched.close()
+        if self._netlink is not None:
+            self._netlink.close()
+
+    def hurry(self, concerns: Callable[[Port], bool]) -> bool:
+        """Has its ports that something is about read in its next turn; from any thread."""
+        keys = [port.key for port in self.ports if concerns(port)]
+        self.urgent.add(keys)
+        return bool(keys)
+
+    def look_again(self) -> None:
+        """Has it described in its next turn; from any thread."""
+        self._due_ns["describe"] = FIRST_NS
 
     @property
     def next_turn_ns(self) -> int:
-        return min(self._due_ns.values())
+        return min(self.urgent.due_ns, *self._due_ns.values())
+
+    @property
+    def netlink_source(self) -> str:
+        """What RDMA netlink does not tell of its ports, and why; "on" where it tells all."""
+        if self._no_netlink is not None:
+            return self._no_netlink
+        told = [watched.netlink for watched in list(self._ports.values()) if watched.netlink]
+        if not told:
+            return "it has no port with a GUID by which netlink could tell it from another"
+        refused = {
+            f"{what}: {why}" for netlink in told for what, why in dict(netlink.refused).items()
+        }
+        return ", ".join(sorted(refused)) or "on"
 
     @property
     def factor(self) -> int:
@@ -128,10 +171,12 @@ class DeviceReader:
     def turn(self) -> None:
         """Does one thing: what has been due for longest, and of things due together the first."""
         task = min(self._due_ns, key=self._due_ns.__getitem__)
-        if task == "describe":
+        if self.urgent.due_ns <= self._due_ns[task]:
+            self._read_at_once(self.urgent.take())
+        elif task == "describe":
+            self._due_ns[task] = _next_on_grid(DESCRIBE_EVERY_NS)
             self._describe()
             self._account()
-            self._due_ns[task] = _next_on_grid(DESCRIBE_EVERY_NS)
         else:
             self._read(task)
 
@@ -144,6 +189,12 @@ class DeviceReader:
         self._swept.append(Swept(tier, interval_ns, ended_ns, ended_ns - began_ns, late_ns))
         place_ns = self._place_ns if tier == "rare" else 0
         self._due_ns[tier] = _next_on_grid(interval_ns, place_ns)
+
+    def _read_at_once(self, keys: frozenset[str]) -> None:
+        """The witness, and the state where that can say more."""
+        for port, watched in self._ports.items():
+            if port.key in keys and not self._stopping:
+                self._sweep_port(watched, "fast", closely=watched.reader.state_tier != "rare")
 
     def _account(self) -> None:
         """Not after each sweep: what is done together for many costs half as much."""
@@ -182,6 +233,7 @@ class DeviceReader:
             return
         for port in self._ports.keys() - set(ports):
             self._ports.pop(port).close()
+            self._noted.pop(port.key, None)
         for port in ports:
             if port not in self._ports and self._around.tell(PortSeen(port, time.monotonic_ns())):
                 self._ports[port] = self._watched(port)
@@ -189,6 +241,10 @@ class DeviceReader:
         made = sum(len(watched.rings) for watched in self._ports.values())
         self.rings_missing = len(self._ports) * len(TIERS) - made
         self._around.claims.release(self.device, but=frozenset(port.key for port in ports))
+        self.ports = tuple(self._ports)
+        if self._around.asker is not None:
+            known_up = {port.key: port for port, each in self._ports.items() if each.reader.was_up}
+            self._around.asker.follow(self.device, known_up)
 
     def _watched(self, port: Port) -> WatchedPort:
         plan = plan_of(self._around.sysfs, port)
@@ -198,8 +254,24 @@ class DeviceReader:
                 rings[tier] = self._ring(port, plan, tier)
             except OSError as error:  # a full or missing tmpfs must not end the watching
                 print(f"no ring for {port.name} {tier}: {error}", file=sys.stderr)  # noqa: T201
-        reader = PortReader(port, plan, known_up=port.key in self._around.was_up)
-        return WatchedPort(reader, rings)
+        known_up = port.key in self._around.was_up
+        netlink = self._netlink_of(port)
+        return WatchedPort(
+            PortReader(port, plan, known_up=known_up, netlink=netlink), rings, netlink
+        )
+
+    def _netlink_of(self, port: Port) -> NetlinkPort | None:
+        """A socket for each device: a question to one that hangs holds up no other."""
+        around = self._around
+        if around.no_netlink is not None or port.guid is None or port.member is not None:
+            return None
+        try:
+            self._netlink = self._netlink or around.open_netlink()
+        except OSError as error:
+            self._no_netlink = f"the kernel does not answer: {reason_of(error)}"
+            return None
+        self._no_netlink = None
+        return NetlinkPort(self._netlink, port.device, port.guid, port.number)
 
     def _ring(self, port: Port, plan: Plan, tier: Tier) -> RingWriter:
         around = self._around
@@ -218,32 +290,57 @@ class DeviceReader:
         around = self._around
         total: dict[Tier, float] = dict.fromkeys(TIERS, 0.0)
         for port, watched in self._ports.items():
-            files = watched.reader.files_at_rest(closely=port.key in around.closely)
-            for tier, cost in commands_per_second(port, files, around.intervals_ns).items():
+            reader = watched.reader
+            files = reader.files_at_rest(closely=port.key in around.closely)
+            costs = commands_per_second(
+                port, files, around.intervals_ns, at_once=reader.counters_by_netlink
+            )
+            for tier, cost in costs.items():
                 total[tier] += cost
+            if around.asker is not None and around.asker.source_of(port) == "on":
+                every_ns = COUNTING_EVERY_NS if reader.is_saturated else around.intervals_ns["rare"]
+                commands = statistics_commands_of(port.driver, port.link_layer)
+                total["rare"] += commands * SECOND_NS / every_ns
         return total
 
     def _sweep(self, tier: Tier) -> None:
         for port, watched in self._ports.items():
-            reader = watched.reader
-            if not reader.wants(tier):
-                continue
-            self.reading_since_ns = time.monotonic_ns()
-            sweep = reader.sweep(tier, closely=port.key in self._around.closely)
-            self.reading_since_ns = None
             if self._stopping:
-                return  # perhaps after a long hang: a successor may write the ring by now
-            if tier in watched.rings:
-                watched.rings[tier].append(
-                    sweep.before_ns, sweep.after_ns, sweep.reads, reader.values
-                )
-            if self._around.tell(reader.sample(sweep), urgent=reader.has_link_news):
-                reader.sent()
-            if reader.was_up:
-                self._around.was_up.add(port.key)
-            if reader.failures:
-                self._failures.update(reader.failures)
-                reader.failures.clear()
+                return
+            if watched.reader.wants(tier):
+                self._sweep_port(watched, tier, closely=port.key in self._around.closely)
+
+    def _sweep_port(self, watched: WatchedPort, tier: Tier, *, closely: bool) -> None:
+        reader, around = watched.reader, self._around
+        key = reader.port.key
+        if around.asker is not None and (told := around.asker.take_statistics(key)) is not None:
+            reader.take_statistics(told)
+        self.reading_since_ns = time.monotonic_ns()
+        sweep = reader.sweep(tier, closely=closely)
+        self.reading_since_ns = None
+        if self._stopping:
+            return  # perhaps after a long hang: a successor may write the ring by now
+        if tier in watched.rings:
+            watched.rings[tier].append(sweep.before_ns, sweep.after_ns, sweep.reads, reader.values)
+        if around.tell(reader.sample(sweep), urgent=reader.has_link_news):
+            reader.sent()
+        if reader.was_up:
+            around.was_up.add(key)
+        if reader.failures:
+            self._failures.update(reader.failures)
+            reader.failures.clear()
+        self._note(reader)
+
+    def _note(self, reader: PortReader) -> None:
+        """Has it asked why a link is down, when it goes down."""
+        asker, key = self._around.asker, reader.port.key
+        if asker is None:
+            return
+        now = reader.moves, reader.is_down, reader.is_saturated
+        if now == self._noted.get(key, (0, False, False)):
+            return
+        if asker.note(key, is_down=reader.is_down, is_counted_by=reader.is_saturated):
+            self._noted[key] = now
 
 
 def _next_on_grid(interval_ns: int, place_ns: int = 0) -> int:

@@ -13,9 +13,17 @@ import msgspec
 
 from flapd.model.errors import FlapdError
 
-LARGEST_FILE_BYTES = 64 * 1024 * 1024
-_MOST_VALUES = 1_500_000
-"""Some 100 MB; 20,000 entries, the largest buffer in use, are half of it."""
+LARGEST_FILE_BYTES = 24 * 1024 * 1024
+_MOST_ROOM = 76 * 1024 * 1024
+"""For what is held, by a rough count; 20,000 entries, the largest buffer in use, are most of it."""
+_MOST_COMMAS = 600_000
+_MOST_STACKED = 1_000_000
+_MOST_OBJECTS = 110_000
+"""Of JSON, which is taken apart at once."""
+_STACK = "frames"
+"""Of each entry: most of what a dump holds, and nobody asks for it."""
+_OBJECT, _SLOT, _DICT_ITEM, _CHARACTER = 72, 16, 40, 4
+"""Bytes that CPython takes, at most, for a small object, a place in a list, and so on."""
 
 _NOT_ONE = "no flight recorder's dump"
 _TOO_LARGE = "the dump holds more than flapd reads"
@@ -34,7 +42,7 @@ def plain_data(content: bytes) -> Any:
 
 
 def _from_json(content: bytes) -> Any:
-    if content.count(b",") > _MOST_VALUES:
+    if content.count(b",") > _MOST_COMMAS or content.count(b"{") > _MOST_OBJECTS:
         raise FlapdError(_TOO_LARGE)
     return msgspec.json.decode(content)
 
@@ -45,10 +53,9 @@ def _from_pickle(content: bytes) -> Any:
         step = _STEPS.get(opcode.name)
         if step is None:
             raise FlapdError(f"{_NOT_ONE}: it holds the opcode {opcode.name}")
-        machine.steps += 1
-        if machine.steps > 2 * _MOST_VALUES:
-            raise FlapdError(_TOO_LARGE)
         step(machine, argument)
+        if machine.room > _MOST_ROOM or len(machine.stack) > _MOST_STACKED:
+            raise FlapdError(_TOO_LARGE)
     return machine.stack.pop()
 
 
@@ -57,18 +64,26 @@ class _Machine:
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
-        self.steps = 0
+        self.room = 0
+        """Bytes that what was built takes, at most."""
         self._marks: list[int] = []
         self._memo: dict[int, Any] = {}
+        self._keeps_lists = False
+        """In the memo: then one that is left out is still held."""
 
     def push(self, value: Any) -> None:
         self.stack.append(value)
+        self.room += _OBJECT
+        if isinstance(value, str):
+            self.room += len(value) * _CHARACTER
+        elif isinstance(value, int):
+            self.room += value.bit_length() // 8
 
     def push_dict(self, _: Any) -> None:
-        self.stack.append({})
+        self.push({})
 
     def push_list(self, _: Any) -> None:
-        self.stack.append([])
+        self.push([])
 
     def mark(self, _: Any) -> None:
         self._marks.append(len(self.stack))
@@ -79,6 +94,7 @@ class _Machine:
         if not isinstance(target, list):
             raise TypeError
         target.extend(items)
+        self.room += len(items) * _SLOT
 
     def set(self, _: Any) -> None:
         items = self._since_mark()
@@ -88,13 +104,18 @@ class _Machine:
         if not isinstance(target, dict) or not all(type(key) is str for key in keys):
             raise TypeError
         target.update(zip(keys, items[1::2], strict=True))
+        self.room += 3 * _DICT_ITEM + len(keys) * _DICT_ITEM
+        stack = target.pop(_STACK, None)
+        if isinstance(stack, list) and not self._keeps_lists:
+            self.room -= len(stack) * _SLOT
 
     def pair(self, _: Any) -> None:
         second, first = self.stack.pop(), self.stack.pop()
-        self.stack.append((first, second))
+        self.push((first, second))
 
     def keep(self, place: int) -> None:
         self._memo[place] = self.stack[-1]
+        self._keeps_lists |= isinstance(self.stack[-1], list)
 
     def fetch(self, place: int) -> None:
         self.stack.append(self._memo[place])

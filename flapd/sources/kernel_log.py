@@ -10,9 +10,8 @@ from collections.abc import Callable
 from errno import EPIPE
 from pathlib import Path
 
-import msgspec
-
-from flapd.core.fabric.kernel_lines import KernelLine, Record, parse_line, parse_record
+from flapd.core.fabric.kernel_lines import Record, parse_line, parse_record
+from flapd.model.observation import KernelHint
 from flapd.sources.files import reason_of
 from flapd.sources.kernel_paths import why_not_kernels
 
@@ -23,18 +22,6 @@ STRAY_PPM = 10
 
 _LONGEST_RECORD_BYTES = 8192
 """A shorter buffer gives EINVAL (kernel/printk/printk.c: devkmsg_read)."""
-
-
-class KernelHint(msgspec.Struct, frozen=True, array_like=True, tag="kernel"):
-    """The kernel printed this line not after `logged_ns`, and it was read at `received_ns`.
-
-    It gives an outage its reason and has the port read; it narrows no bound: drivers print what
-    did not change, and mlx5 prints that a link is down just before it counts it.
-    """
-
-    line: KernelLine
-    logged_ns: int
-    received_ns: int
 
 
 class StampClock:

@@ -9,10 +9,8 @@ from flapd.sources.files import reason_of
 from flapd.sources.kernel_log import why_no_kernel_log
 from flapd.sources.kernel_paths import why_not_kernels
 from flapd.sources.rdma_netlink import RdmaNetlink
-from flapd.sources.settings import PathsSettings, SourcesSettings
+from flapd.sources.settings import OFF, PathsSettings, SourcesSettings
 from flapd.sources.verbs_device import why_no_verbs
-
-OFF = "off by configuration"
 
 
 def silent_sources(sources: SourcesSettings, paths: PathsSettings) -> dict[str, str]:

@@ -102,6 +102,13 @@ class Lanes:
         if not has_turn:
             reader.close()
 
+    def wake(self, reader: Reader) -> None:
+        """Its next turn may be due earlier than it was."""
+        with self._lock:
+            for lane in self._all():
+                if reader in lane.readers:
+                    lane.changed.notify()
+
     def look(self) -> None:
         """Where a turn on the common lane hangs, frees all others from it."""
         with self._lock:

@@ -13,8 +13,11 @@ from flapd.model.times import SECOND_NS
 from flapd.sources.files import reason_of
 from flapd.sources.rdma_netlink import RdmaNetlink, parse_counters, parse_port
 
-AGAIN_AFTER_NS = 60 * SECOND_NS
-"""What netlink refuses it is asked for again after so long."""
+FIRST_PAUSE_NS = SECOND_NS
+"""What netlink refuses it is asked for again after this: a device that is registered anew is
+refused once. Then after pauses that double,"""
+LONGEST_PAUSE_NS = 60 * SECOND_NS
+"""up to this."""
 
 
 class _Told(Protocol):
@@ -36,6 +39,7 @@ class _Question(Generic[T]):
         self.name = name
         self.ask = ask
         self.again_ns = 0
+        self._pause_ns = FIRST_PAUSE_NS
         self._parse = parse
         self._answer: bytes | None = None
         self._told: T | None = None
@@ -45,6 +49,13 @@ class _Question(Generic[T]):
         if self._told is None or answer != self._answer:
             self._answer, self._told = answer, self._parse(answer)
         return self._told
+
+    def was_answered(self) -> None:
+        self._pause_ns = FIRST_PAUSE_NS
+
+    def was_refused(self, now_ns: int) -> None:
+        self.again_ns = now_ns + self._pause_ns
+        self._pause_ns = min(2 * self._pause_ns, LONGEST_PAUSE_NS)
 
 
 class NetlinkPort:
@@ -90,10 +101,11 @@ class NetlinkPort:
             told = self._told(question)
         except OSError as error:
             self.refused[question.name] = reason_of(error)
-            question.again_ns = self._now_ns() + AGAIN_AFTER_NS
+            question.was_refused(self._now_ns())
             self._index = None
             return None
         self.refused.pop(question.name, None)
+        question.was_answered()
         return told
 
     def _told(self, question: _Question[T]) -> T:

@@ -37,8 +37,8 @@ _ADD_MEMBERSHIP = 1
 _KERNEL = 0
 _LONGEST_DATAGRAM_BYTES = 32 * 1024
 """The kernel fills no more (net/netlink/af_netlink.c: netlink_recvmsg)."""
-_PATIENCE_NS = SECOND_NS // 2
-"""Twice, since what comes last may be no answer."""
+_PATIENCE_NS = SECOND_NS // 20
+"""Twice, since what comes last may be no answer. It is there when a request was carried out."""
 _PATIENCE = struct.pack("@ll", 0, _PATIENCE_NS // 1000)
 
 
@@ -78,7 +78,7 @@ class NetlinkSocket:
         self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
 
     def ask(self, kind: int, payload: bytes = b"", *, dump: bool = False) -> list[Message]:
-        """The answer: one message, or all of a dump; TimeoutError where it takes over a second."""
+        """The answer: one message, or all of a dump; TimeoutError where none comes."""
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
         flags = REQUEST | DUMP if dump else REQUEST
         self._socket.send(encode_message(kind, flags, self._sequence, payload))

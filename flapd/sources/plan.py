@@ -92,11 +92,20 @@ def _netdev_paths(sysfs: Path, port: Port) -> dict[str, Path]:
 
 
 def commands_per_second(
-    port: Port, files: Mapping[Tier, Sequence[str]], intervals_ns: Mapping[Tier, int]
+    port: Port,
+    files: Mapping[Tier, Sequence[str]],
+    intervals_ns: Mapping[Tier, int],
+    *,
+    at_once: bool = False,
 ) -> dict[Tier, float]:
-    """What it asks of the firmware to read these files so often."""
+    """What it asks of the firmware to read these files so often.
+
+    `at_once`: netlink tells all the hardware counters.
+    """
     return {
-        tier: commands_of(port.driver, port.link_layer, names) * SECOND_NS / intervals_ns[tier]
+        tier: commands_of(port.driver, port.link_layer, names, at_once=at_once)
+        * SECOND_NS
+        / intervals_ns[tier]
         for tier, names in files.items()
     }
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from flapd.core.fabric.parse import parser_of, value_names
 from flapd.sources.files import KeptFile
 
+REREGISTERED = "ENODEV"
+"""What a descriptor says that was kept from before its device was registered anew."""
+
 
 class PortFile(KeptFile):
     """What fails is tried again at its next turn, then after pauses that double."""
@@ -41,6 +44,11 @@ class PortFile(KeptFile):
 
     def gave(self, raw: bytes) -> None:
         self.raw, self.error = raw, None
+
+    def forget(self) -> None:
+        """It is told by other means: whatever it gives when it is read again is new."""
+        self.raw = self.error = None
+        self.close()
 
     def failed(self, error: str, now_ns: int) -> None:
         pause_ns = 2 * (now_ns - self._failed_ns) if self.error is not None else 0

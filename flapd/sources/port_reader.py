@@ -5,10 +5,8 @@ The raw bytes are compared before anything is parsed: most files have not moved.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import pread
-
-import msgspec
 
 from flapd.core.fabric.catalogue import (
     ACTIVE_STATES,
@@ -16,25 +14,33 @@ from flapd.core.fabric.catalogue import (
     CARRIER_DOWNS,
     CARRIER_UPS,
     FLAGS,
+    LINK_DOWN_EVENTS_PHY,
+    LINK_DOWNED,
     PHYSICAL_STATE,
     RATE_FILE,
     STATE,
     Tier,
+    stop_of,
 )
-from flapd.core.fabric.parse import UnreadableError
+from flapd.core.fabric.parse import UnreadableError, value_names
 from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
     READ_RATE,
+    READ_SLOW,
     READ_STATE,
+    READ_STATISTICS,
     READ_WITNESS,
     Sample,
 )
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
 from flapd.sources.files import reason_of
+from flapd.sources.netlink_port import NetlinkPort
+from flapd.sources.netlink_reading import NetlinkReading
 from flapd.sources.plan import CARRIER_COUNTS, STATE_FILES, Plan
-from flapd.sources.port_file import PortFile
+from flapd.sources.port_file import REREGISTERED, PortFile
+from flapd.sources.sample_draft import SampleDraft, Sweep
 
 STATE_CLOSELY_NS = 60 * SECOND_NS
 """After the link moved, its state is read on every sweep for this long,"""
@@ -46,20 +52,10 @@ LONGEST_PAUSE_NS = 60 * SECOND_NS
 """Between two reads of a file that fails;"""
 LONGEST_LINK_PAUSE_NS = 10 * SECOND_NS
 """of one that tells of the link."""
-REREGISTERED = "ENODEV"
-"""What a descriptor says that was kept from before its device was registered anew."""
 
 _ACTIVE = ACTIVE_STATES[0]
 _CARRIER_TRIES = 3
 _LONGEST_VALUE_BYTES = 128
-
-
-class Sweep(msgspec.Struct, frozen=True):
-    """One reading of one tier: everything in it was read between these moments."""
-
-    before_ns: int
-    after_ns: int
-    reads: int
 
 
 class PortReader:
@@ -72,22 +68,28 @@ class PortReader:
         now_ns: Callable[[], int] = time.monotonic_ns,
         *,
         known_up: bool = True,
+        netlink: NetlinkPort | None = None,
     ) -> None:
-        """`known_up`: it was up at some time; one that never was is only listed until it is."""
+        """`known_up`: it was up at some time; one that never was is only listed until it is.
+
+        `netlink` tells the state and the hardware counters for as long as it can, and the files
+        are read for what it does not tell.
+        """
         self.port = port
-        self.values: dict[str, int] = {}
-        """Present value of everything that can be read."""
         self.was_up = known_up
         self.failures: Counter[str] = Counter()
         """Reads that failed so far, by reason."""
-        self.has_link_news = True
-        """Something that was not told yet is of the link, or is an error."""
+        self.moves = 0
+        """How often the link was seen to move, to be compared with what it was before."""
         self._plan = plan
         self._told_by_carrier = port.witness == CARRIER_DOWNS
-        self._of_link = {*STATE_FILES, *plan.link_counts, CARRIER, FLAGS, RATE_FILE}
+        of_link = {*STATE_FILES, *plan.link_counts, CARRIER, FLAGS, RATE_FILE}
+        told_of_link = (value for name in of_link for value in value_names(name))
+        self._draft = SampleDraft(port.key, {*told_of_link, LINK_DOWN_EVENTS_PHY})
+        self.values = self._draft.values
         self._files = {
             name: PortFile(
-                name, path, LONGEST_LINK_PAUSE_NS if name in self._of_link else LONGEST_PAUSE_NS
+                name, path, LONGEST_LINK_PAUSE_NS if name in of_link else LONGEST_PAUSE_NS
             )
             for name, path in plan.paths.items()
         }
@@ -98,10 +100,14 @@ class PortReader:
         self._carrier, self._carrier_counts = self._having(CARRIER), self._having(*CARRIER_COUNTS)
         self._witness = self._files.get(port.witness or "")
         self._ups = self._files.get(CARRIER_UPS)
-        self._unsent_values: dict[str, int] = {}
-        self._unsent_errors: dict[str, str] = {}
-        self._unsent_reads = 0
-        self._unsent_since_ns: int | None = None
+        self._by_netlink = NetlinkReading(
+            netlink,
+            self._draft,
+            states=[*self._state, *self._physical_state],
+            slow=self._tiers["slow"],
+            others=frozenset(self._files),
+        )
+        self._statistics_read = 0
         self._is_first = True
         self._began_ns = 0
         """When the present sweep began."""
@@ -118,6 +124,28 @@ class PortReader:
         if self._plan.state_tier == "rare":  # where the carrier tells all that it could
             return "rare" if CARRIER in self.values else "slow"
         return "fast" if self.port.witness is None and self.was_up else "slow"
+
+    @property
+    def has_link_news(self) -> bool:
+        """Something that was not told yet is of the link, or is an error."""
+        return self._draft.has_link_news
+
+    @property
+    def counters_by_netlink(self) -> bool:
+        """They are all told at once, for what one of them costs."""
+        return bool(self._by_netlink.counters)
+
+    @property
+    def is_down(self) -> bool:
+        """By what was read last."""
+        return self._was_active is False or self.values.get(CARRIER) == 0
+
+    @property
+    def is_saturated(self) -> bool:
+        """Its witness counts no further: what else counts downs is needed now."""
+        return self.port.witness == LINK_DOWNED and self.values.get(LINK_DOWNED) == stop_of(
+            LINK_DOWNED
+        )
 
     def files_at_rest(self, *, closely: bool) -> dict[Tier, tuple[str, ...]]:
         """What is read on each tier while the link does not move."""
@@ -140,7 +168,8 @@ class PortReader:
         before_ns = self._began_ns = self._now_ns()
         was_active, ups = self._was_active, self._ups
         ups_before = ups.raw if ups is not None else None
-        reads = self._read_for(tier, closely)
+        reads = self._read_for(tier, closely) | self._statistics_read
+        self._statistics_read = 0
         if self._is_first:
             reads |= READ_FIRST | self._read_carrier()
         came_up = was_active is False and self._was_active
@@ -151,27 +180,21 @@ class PortReader:
         return Sweep(before_ns, self._now_ns(), reads)
 
     def sample(self, sweep: Sweep) -> Sample:
-        """What this sweep and those before it that could not be sent have to tell.
-
-        Whether the carrier fits its counts is true of one sweep alone.
-        """
-        self._unsent_reads = sweep.reads | (self._unsent_reads & ~READ_CARRIER)
-        if self._unsent_since_ns is None:
-            self._unsent_since_ns = sweep.before_ns
-        return Sample(
-            key=self.port.key,
-            before_ns=self._unsent_since_ns,
-            after_ns=sweep.after_ns,
-            reads=self._unsent_reads,
-            values=self._unsent_values,
-            errors=self._unsent_errors,
-        )
+        """What this sweep and those before it that could not be sent have to tell."""
+        return self._draft.sample(sweep)
 
     def sent(self) -> None:
         """The last sample has arrived: from now on only what differs from it is told."""
-        self._unsent_values, self._unsent_errors = {}, {}
-        self._unsent_reads, self._unsent_since_ns = 0, None
-        self._is_first = self.has_link_news = False
+        self._draft.sent()
+        self._is_first = False
+
+    def take_statistics(self, told: Mapping[str, int] | str) -> None:
+        """Those of the netdev, for the next sweep; or why they cannot be read any more."""
+        if isinstance(told, str):
+            self._draft.lose_all("ethtool/", told)
+        else:
+            self._draft.know(told)
+            self._statistics_read = READ_STATISTICS
 
     def close(self) -> None:
         for file in self._files.values():
@@ -202,12 +225,13 @@ class PortReader:
             reads = self._read_state()
         if self._carrier and CARRIER not in self.values:
             reads |= self._read_carrier()
-        self._read(self._tiers["slow"])
-        return reads
+        self._read(self._by_netlink.files_left(self._began_ns))
+        return reads | READ_SLOW
 
     def _sweep_rare(self) -> int:
         reads = self._read_state() if self.state_tier == "rare" else 0
-        self._read(self._physical_state)
+        if not self._by_netlink.told_states:
+            self._read(self._physical_state)
         self._read(self._tiers["rare"])
         return reads | self._rate_was_read() | self._read_carrier()
 
@@ -234,8 +258,12 @@ class PortReader:
         before, is_new = witness.raw, witness.is_new
         self._read(files)
         if witness.raw != before and not is_new:
-            self._closely_until_ns = self._began_ns + STATE_CLOSELY_NS
+            self._link_moved()
         return READ_WITNESS if witness.error is None else 0
+
+    def _link_moved(self) -> None:
+        self.moves += 1
+        self._closely_until_ns = self._began_ns + STATE_CLOSELY_NS
 
     @property
     def _is_close(self) -> bool:
@@ -269,7 +297,7 @@ class PortReader:
 
     def _is_untold(self, file: PortFile) -> bool:
         """A new registration is told before what is read after it."""
-        return self._unsent_errors.get(file.name) == REREGISTERED
+        return self._draft.must_tell(file.name, REREGISTERED)
 
     def _moved(self, file: PortFile, raw: bytes) -> None:
         try:
@@ -278,38 +306,37 @@ class PortReader:
             self._failed(file, str(error), "not understood")
             return
         file.gave(raw)
-        if file.name in self._of_link:
-            self.has_link_news = True
-        self.values.update(values)
-        self._unsent_values.update(values)
-        for value_name in values:
-            self._unsent_errors.pop(value_name, None)
+        self._draft.know(values)
 
     def _failed(self, file: PortFile, error: str, reason: str) -> None:
         self.failures[reason] += 1
         is_news = file.error != error
-        self.has_link_news |= is_news
         file.failed(error, self._began_ns)
-        for value_name in file.value_names if is_news else ():
-            self.values.pop(value_name, None)
-            self._unsent_values.pop(value_name, None)
-            self._unsent_errors[value_name] = error
+        if is_news:
+            self._draft.lose(file.value_names, error)
 
     def _read_state(self) -> int:
-        """The physical state says no more than the state of a port that is plainly active."""
         self._state_at_ns = self._began_ns
+        if self._state:
+            self._read_states()
+        state = self.values.get(STATE)
+        if state is None:
+            return 0
+        is_active = state in ACTIVE_STATES
+        if self._was_active is not False and not is_active:
+            self._link_moved()
+        self._was_active = is_active
+        return READ_STATE
+
+    def _read_states(self) -> None:
+        """The physical state says no more than the state of a port that is plainly active."""
+        if self._by_netlink.tells_states(self._began_ns):
+            return
         before = self.values.get(STATE)
         self._read(self._state)
         state = self.values.get(STATE)
         if state != before or state != _ACTIVE:
             self._read(self._physical_state)
-        if state is None:
-            return 0
-        is_active = state in ACTIVE_STATES
-        if self._was_active is not False and not is_active:
-            self._closely_until_ns = self._began_ns + STATE_CLOSELY_NS
-        self._was_active = is_active
-        return READ_STATE
 
     def _read_rate(self) -> int:
         self._read(self._rate)

@@ -10,6 +10,7 @@ its name and GUID are.
 from collections.abc import Mapping
 from enum import IntEnum
 from errno import ENODEV
+from functools import lru_cache
 from types import MappingProxyType
 
 import msgspec
@@ -161,7 +162,9 @@ def parse_counters(answer: bytes) -> PortCounters:
     )
 
 
+@lru_cache(maxsize=4096)
 def _counter(entry: bytes) -> tuple[str, int]:
+    """Most are as they were when they were told last."""
     told = dict(attributes(entry))
     name = needed(told, Attribute.STAT_HWCOUNTER_ENTRY_NAME)
     return text(name), number(needed(told, Attribute.STAT_HWCOUNTER_ENTRY_VALUE))

@@ -17,13 +17,15 @@ from pathlib import Path
 from socket import AF_UNSPEC
 from typing import Any
 
-import msgspec
 from pyroute2 import AsyncIPRoute, NetlinkError
 
+from flapd.model.observation import LinkHint
 from flapd.sources.kernel_paths import netdev_identity
 
 AGAIN_AFTER_SECONDS = 1.0
 """After the kernel refused, or told more than there was room for."""
+ASK_EVERY_SECONDS = 60.0
+"""An answer says which netdev it is that has these counts: it can be made anew."""
 ROOM_BYTES = 1 << 20
 """For what the kernel told and nobody took yet."""
 
@@ -31,30 +33,6 @@ _GONE = "RTM_DELLINK"
 _OF_LINKS = {"RTM_NEWLINK", _GONE}
 _LINK_GROUP = 1
 """RTMGRP_LINK: by default pyroute2 hears of routes and neighbours as well."""
-
-
-class LinkHint(msgspec.Struct, frozen=True, array_like=True, tag="link"):
-    """One netdev, as a message told of it that was received at `monotonic_ns`.
-
-    What its counts had counted had happened by then: they narrow how late an edge was. How
-    early, they tell only where the message answers a question of ours, asked at `asked_ns`:
-    what they had not counted then had not happened. Flags, carrier and operstate narrow
-    nothing. Counts of another `index` do not continue these: the netdev was made anew.
-    """
-
-    netdev: str
-    index: int
-    present: bool
-    """False: it was removed, or went to another network namespace."""
-    carrier_downs: int | None
-    carrier_ups: int | None
-    carrier: bool | None
-    operstate: str | None
-    flags: int
-    """Bit 0 is IFF_UP (include/uapi/linux/if.h)."""
-    asked_ns: int | None
-    """None: the kernel told it unasked."""
-    monotonic_ns: int
 
 
 def hint_of(message: Any, asked_ns: int | None, received_ns: int) -> LinkHint | None:
@@ -161,10 +139,10 @@ class LinkFollower:
                 await asyncio.wait({listening})
 
     async def _until_changed(self, listening: "asyncio.Future[None]") -> None:
-        """Until others are to be followed; raises what ended the listening."""
+        """Until others are to be followed, or all asked again; raises what ended the listening."""
         changed = asyncio.ensure_future(self._changed.wait())
         waited: set[asyncio.Future[Any]] = {listening, changed}
-        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waited, timeout=ASK_EVERY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         if listening.done():
             listening.result()

@@ -16,21 +16,34 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from flapd.core.fabric.catalogue import Tier
+from flapd.core.fabric.catalogue import Tier, driver_of
 from flapd.model.observation import PortsPresent, ReaderStuck
+from flapd.model.port import Port
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
 from flapd.sources.claims import Claims
 from flapd.sources.device_reader import DeviceReader, Surroundings
 from flapd.sources.discovery import devices_of
-from flapd.sources.lanes import Lanes
+from flapd.sources.kernel_voices import KernelVoices
+from flapd.sources.lanes import HANGS_AFTER_NS, Lanes
+from flapd.sources.listener import Listener
+from flapd.sources.netdev_asker import NetdevAsker
 from flapd.sources.pace import within_budget
 from flapd.sources.processes import start_time
 from flapd.sources.read_meter import ReadMeter
-from flapd.sources.sampler_link import Orders, Outbox, Told, WatchClosely, receive_request
+from flapd.sources.sampler_link import (
+    Orders,
+    Outbox,
+    ReadNow,
+    SourcesHeard,
+    Told,
+    WatchClosely,
+    receive_request,
+)
 
 SCOUT_EVERY_SECONDS = 0.5
 GONE_AFTER_NS = SECOND_NS
@@ -40,7 +53,9 @@ LOOK_EVERY_MS = 200
 AFTER_FAULT_NS = 10 * SECOND_NS
 HEALTH_EVERY_NS = SECOND_NS
 COMMANDS_PER_SECOND = 450
-"""What reading may ask of the firmware of all devices of a node together."""
+"""What reading may ask of the firmware of all devices of a node together;"""
+COMMANDS_PER_SECOND_BY_NETLINK = 400
+"""and where netlink tells of all of them, which it does for less."""
 
 
 class Sampler:
@@ -66,12 +81,25 @@ class Sampler:
             tell=self.tell,
             meter=ReadMeter(),
             was_up=set(orders.known_up),
+            no_netlink=orders.silent.get("rdma_netlink"),
         )
+        self._silent = orders.silent
+        if "ethtool" not in orders.silent:
+            rare_ns = intervals_ns["rare"]
+            self._around.asker = NetdevAsker(
+                self._around.sysfs, rare_ns, self._tell_now, self._may_ask
+            )
+            self._around.asker.start()
         self._lanes = Lanes(self.flush)
         self._readers: dict[str, DeviceReader] = {}
         self._last_held_ns: dict[str, int] = {}
         self._told: PortsPresent | None = None
         self._told_stuck: dict[str, int] = {}
+        self._told_sources: dict[str, dict[str, str]] = {}
+        self._held: dict[str, bool] = {}
+        """Devices that verbs may tell of; True: the driver lets go of one that is held."""
+        self._look_now = threading.Event()
+        self.voices = KernelVoices(orders, self)
 
     def scout(self) -> None:
         """Follows which devices are there, for ever."""
@@ -86,12 +114,32 @@ class Sampler:
             else:
                 trouble = ""
                 self._follow(set(devices))
+                self._hold()
                 self._keep_to_budget()
                 self._tell_present()
-            time.sleep(SCOUT_EVERY_SECONDS)
+            self._look_now.wait(SCOUT_EVERY_SECONDS)
+            self._look_now.clear()
 
     def watch_closely(self, request: WatchClosely) -> None:
         self._around.closely = request.keys
+
+    def hurry(self, concerns: Callable[[Port], bool]) -> bool:
+        """Has the ports that something is about read at once; from any thread."""
+        hurried = [reader for reader in list(self._readers.values()) if reader.hurry(concerns)]
+        for reader in hurried:
+            self._lanes.wake(reader)
+        return bool(hurried)
+
+    def read_now(self, request: ReadNow) -> None:
+        self.hurry(lambda port: port.key in request.keys)
+
+    def look_again(self, device: str | None) -> None:
+        """Has the scout look, and this device described anew; None: all of them."""
+        for name, reader in list(self._readers.items()):
+            if device in {None, name}:
+                reader.look_again()
+                self._lanes.wake(reader)
+        self._look_now.set()
 
     def look(self) -> None:
         """What no lane can do for itself; to be called all the time."""
@@ -106,6 +154,35 @@ class Sampler:
         health.rings_missing = {device: reader.rings_missing for device, reader in readers}
         if not self.tell(health, urgent=False):
             self._around.meter.give_back(health)
+        sources = {device: self._sources_of(reader) for device, reader in readers}
+        if sources != self._told_sources and self.tell(SourcesHeard(sources), urgent=False):
+            self._told_sources = sources
+
+    def _sources_of(self, reader: DeviceReader) -> dict[str, str]:
+        """Of several ports of a device, that which it is worst with."""
+        asker, ports = self._around.asker, reader.ports
+        sources = {"rdma_netlink": reader.netlink_source, **self.voices.sources_of(reader.device)}
+        if asker is None:
+            return sources | {"ethtool": self._silent["ethtool"]}
+        for name, source_of in {"ethtool": asker.source_of, "module": asker.module_of}.items():
+            told = [source_of(port) for port in ports] or ["it has no port that is watched"]
+            sources[name] = next((why for why in told if why != "on"), "on")
+        return sources
+
+    def _may_ask(self, device: str) -> bool:
+        """Whether it answers at present, and no earlier sampler hangs in the kernel."""
+        reader = self._readers.get(device)
+        return reader is not None and not self._left_behind and _answers(reader)
+
+    def _hold(self) -> None:
+        """Opening a device that does not answer would hold up all of this process."""
+        if not self._left_behind:
+            self._held = {
+                device: driver_of(reader.ports[0].driver).disassociates
+                for device, reader in self._readers.items()
+                if reader.ports and (device in self._held or _answers(reader))
+            }
+            self.voices.hold(self._held)
 
     def _tell_stuck_readers(self) -> None:
         """Tells of readers that hang, once each, and when they come back."""
@@ -131,6 +208,8 @@ class Sampler:
         for device in self._readers.keys() - devices:
             self._lanes.remove(self._readers.pop(device))
             self._around.claims.release(device)
+            if self._around.asker is not None:
+                self._around.asker.follow(device, {})
         for device in devices:
             reader = self._readers.get(device)
             if reader is None or self._may_try_again(reader):
@@ -140,7 +219,9 @@ class Sampler:
 
     def _keep_to_budget(self) -> None:
         costs = {device: reader.commands_per_second for device, reader in self._readers.items()}
-        for device, factors in within_budget(costs, COMMANDS_PER_SECOND).items():
+        by_netlink = all(reader.netlink_source == "on" for reader in self._readers.values())
+        budget = COMMANDS_PER_SECOND_BY_NETLINK if by_netlink else COMMANDS_PER_SECOND
+        for device, factors in within_budget(costs, budget).items():
             self._readers[device].budget_factors = factors
 
     def _may_try_again(self, reader: DeviceReader) -> bool:
@@ -182,9 +263,21 @@ class Sampler:
         with _ending_with_the_agent():
             return self._outbox.put(message, urgent=urgent)
 
+    def _tell_now(self, message: Told) -> bool:
+        is_told = self.tell(message)
+        self.flush()
+        return is_told
+
     def flush(self) -> None:
         with _ending_with_the_agent():
             self._outbox.flush()
+
+
+def _answers(reader: DeviceReader) -> bool:
+    """It was read, and what is read of it now was not begun long ago."""
+    since_ns = reader.reading_since_ns
+    is_prompt = since_ns is None or time.monotonic_ns() - since_ns < HANGS_AFTER_NS
+    return reader.has_looked and not reader.is_unreadable and is_prompt
 
 
 @contextmanager
@@ -222,17 +315,34 @@ def main() -> None:
     os._exit(0)  # a reader in a hanging read can't be waited for
 
 
+def _hear(link: socket.socket, listeners: Sequence[Listener[Any]]) -> bool:
+    """Hears what the kernel tells meanwhile; whether the agent wants something."""
+    waiting = select.poll()
+    waiting.register(link, select.POLLIN | select.POLLHUP)
+    by_fd = {fd: listener for listener in listeners if (fd := listener.fileno()) is not None}
+    for fd in by_fd:
+        waiting.register(fd, select.POLLIN)
+    now_ns = time.monotonic_ns()
+    breathing_ns = [each.again_ns - now_ns for each in listeners if each.again_ns > now_ns]
+    within_ms = min([LOOK_EVERY_MS, *(ns // MILLISECOND_NS + 1 for ns in breathing_ns)])
+    ready = [fd for fd, _ in waiting.poll(within_ms)]
+    for fd in by_fd.keys() & ready:
+        by_fd[fd].hear()
+    return link.fileno() in ready
+
+
 def serve(link: socket.socket, sampler: Sampler) -> None:
     """Until the agent ends."""
-    poll = select.poll()
-    poll.register(link, select.POLLIN | select.POLLHUP)
     health_at_ns = 0
     while True:
-        if poll.poll(LOOK_EVERY_MS):
+        if _hear(link, sampler.voices.listeners):
             request = receive_request(link)
-            if not isinstance(request, WatchClosely):
+            if isinstance(request, WatchClosely):
+                sampler.watch_closely(request)
+            elif isinstance(request, ReadNow):
+                sampler.read_now(request)
+            else:
                 return
-            sampler.watch_closely(request)
         sampler.look()
         if time.monotonic_ns() >= health_at_ns:
             sampler.tell_health()

@@ -8,25 +8,37 @@ where the agent does not keep up: then samples wait and are told together later,
 nothing is lost, since counters go on counting.
 """
 
-import select
 import socket
-import threading
-import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import msgspec
 
 from flapd.model.observation import Observation
-from flapd.model.times import MILLISECOND_NS
+from flapd.sources import child_link
+from flapd.sources.child_link import HOLD_NS, TOGETHER_BYTES, Outbox, make_link, send
 from flapd.sources.read_health import ReadHealth
-from flapd.sources.settings import PortsSettings, SamplingSettings
+from flapd.sources.settings import OFF, PortsSettings, SamplingSettings, SourcesSettings
 
-LONGEST_DATAGRAM_BYTES = 128 * 1024
-TOGETHER_BYTES = 64 * 1024
-"""What is told together is no longer than this, one message that is longer itself excepted."""
-HOLD_NS = 400 * MILLISECOND_NS
-"""So long may wait what is not urgent."""
+__all__ = [
+    "HOLD_NS",
+    "TOGETHER_BYTES",
+    "LeftBehind",
+    "Orders",
+    "Outbox",
+    "ReadNow",
+    "SourcesHeard",
+    "Told",
+    "WatchClosely",
+    "make_link",
+    "receive",
+    "receive_request",
+    "send",
+]
+
+
+def all_off() -> dict[str, str]:
+    return dict.fromkeys(SourcesSettings.__struct_fields__, OFF)
 
 
 class LeftBehind(msgspec.Struct, frozen=True):
@@ -48,6 +60,11 @@ class Orders(msgspec.Struct, frozen=True, tag="orders"):
     left_behind: tuple[LeftBehind, ...] = ()
     known_up: frozenset[str] = frozenset()
     """Ports that were up at some time: the others are only listed until they are."""
+    dev: str = "/dev"
+    silent: Mapping[str, str] = msgspec.field(default_factory=all_off)
+    """Which of the kernel's sources besides sysfs are not to be used, and why."""
+    holds_any_driver: bool = False
+    """Devices are held for verbs events even where their drivers cannot let go of them."""
 
 
 class WatchClosely(msgspec.Struct, frozen=True, tag="closely"):
@@ -56,108 +73,32 @@ class WatchClosely(msgspec.Struct, frozen=True, tag="closely"):
     keys: frozenset[str]
 
 
-Told: TypeAlias = Observation | ReadHealth
+class ReadNow(msgspec.Struct, frozen=True, tag="now"):
+    """Something happened to these ports, it seems: they are read at once."""
+
+    keys: frozenset[str]
+
+
+class SourcesHeard(msgspec.Struct, frozen=True, array_like=True, tag="sources"):
+    """Which of the kernel's sources tell of each device, told whenever that changes."""
+
+    by_device: dict[str, dict[str, str]]
+    """Name of the source -> "on", or why it tells nothing."""
+
+
+Request: TypeAlias = Orders | WatchClosely | ReadNow
+Told: TypeAlias = Observation | ReadHealth | SourcesHeard
 """How reading went is told every second, and says that the sampler is there."""
 
-_encoder = msgspec.msgpack.Encoder()
-_request_decoder = msgspec.msgpack.Decoder(Orders | WatchClosely)
+_request_decoder: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _told_decoder: msgspec.msgpack.Decoder[list[Told]] = msgspec.msgpack.Decoder(list[Told])
 
 
-class Outbox:
-    """What the sampler has to tell, gathered into few datagrams; used from all its threads.
-
-    Never waits. OSError once the agent has ended.
-    """
-
-    def __init__(self, link: socket.socket, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self._link = link
-        self._now_ns = now_ns
-        self._lock = threading.Lock()
-        self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
-        self._send_at_ns = 0
-        """When what waits must go."""
-
-    def put(self, message: Told, *, urgent: bool = True) -> bool:
-        """It goes with what comes before and after it; False where the agent has no room now."""
-        encoded = _encoder.encode(message)
-        with self._lock:
-            is_full = self._waiting and self._waiting_bytes + len(encoded) > TOGETHER_BYTES
-            if is_full and not self._send():
-                return False
-            if urgent:
-                self._send_at_ns = 0
-            elif not self._waiting:
-                self._send_at_ns = self._now_ns() + HOLD_NS
-            self._waiting.append(encoded)
-            self._waiting_bytes += len(encoded)
-        return True
-
-    def flush(self) -> None:
-        """What was put goes now, where any of it may not wait and there is room."""
-        with self._lock:
-            if self._waiting and self._now_ns() >= self._send_at_ns:
-                self._send()
-
-    def _send(self) -> bool:
-        try:
-            self._link.send(_array_of(self._waiting), socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        self._waiting, self._waiting_bytes = [], 0
-        return True
-
-
-def _array_of(encoded: list[bytes]) -> bytes:
-    """They as one array of MessagePack: `array 32` and their number, then each."""
-    return b"".join((b"\xdd", len(encoded).to_bytes(4, "big"), *encoded))
-
-
-def make_link() -> tuple[socket.socket, socket.socket]:
-    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-
-
-def send(link: socket.socket, message: Orders | WatchClosely) -> None:
-    link.sendall(_encoder.encode(message))
-
-
-def send_if_room(link: socket.socket, message: WatchClosely) -> bool:
-    """Never waits; False where the sampler has no room now, OSError once it has ended."""
-    try:
-        link.send(_encoder.encode(message), socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def receive_request(link: socket.socket) -> Orders | WatchClosely | None:
+def receive_request(link: socket.socket) -> Request | None:
     """Waits for what the agent wants; None once it has ended."""
-    try:
-        message = link.recv(LONGEST_DATAGRAM_BYTES)
-    except ConnectionError:  # it was killed with something of ours unread
-        return None
-    return _request_decoder.decode(message) if message else None
+    return child_link.receive_request(link, _request_decoder)
 
 
 def receive(link: socket.socket, within_seconds: float) -> list[Told]:
-    """Waits for what the sampler tells, and takes all that is there; empty once it has ended.
-
-    TimeoutError where nothing came for so long.
-    """
-    waiting = select.poll()
-    waiting.register(link, select.POLLIN)
-    if not waiting.poll(within_seconds * 1000):
-        raise TimeoutError
-    told: list[Told] = []
-    while datagram := _datagram_waiting(link):
-        told += _told_decoder.decode(datagram)
-    return told
-
-
-def _datagram_waiting(link: socket.socket) -> bytes:
-    """Empty where there is none, and at the end."""
-    try:
-        return link.recv(LONGEST_DATAGRAM_BYTES, socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return b""
+    """What the sampler tells; empty once it has ended. TimeoutError where nothing came."""
+    return child_link.receive(link, _told_decoder, within_seconds)

@@ -1,41 +1,28 @@
-"""The agent's side of its sampler: starts it, listens, starts it again when it ends."""
+"""The agent's side of its sampler: what it is told, what it tells, and what a dead one leaves."""
 
 import socket
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
 
 from flapd.model.observation import Observation, ReaderStuck
 from flapd.model.times import SECOND_NS
+from flapd.sources.child_process import END_WITHIN_SECONDS, ChildProcess
 from flapd.sources.processes import kill, start_time
 from flapd.sources.read_health import ReadHealth
 from flapd.sources.sampler_link import (
     LeftBehind,
     Orders,
+    ReadNow,
+    SourcesHeard,
     Told,
     WatchClosely,
-    make_link,
     receive,
-    send,
-    send_if_room,
 )
-
-SHORTEST_PAUSE_SECONDS = 0.1
-LONGEST_PAUSE_SECONDS = 10.0
-WELL_AFTER_SECONDS = 10.0
-"""A sampler that lived this long is started again without a growing pause."""
-SILENT_SECONDS = 5.0
-"""It says every second that it is here; one that does not, for this long, hangs."""
-STARTS_WITHIN_SECONDS = 30.0
-LOOK_EVERY_SECONDS = 1.0
-END_WITHIN_SECONDS = 0.5
 
 _log = structlog.get_logger("flapd.sampler")
 
@@ -45,6 +32,8 @@ class SamplerHealth(msgspec.Struct):
 
     restarts: int = 0
     reads: ReadHealth = msgspec.field(default_factory=ReadHealth)
+    sources: dict[str, dict[str, str]] = {}
+    """By device: each of the kernel's sources, "on" or why it tells nothing."""
 
 
 class SamplerProcess:
@@ -62,7 +51,7 @@ class SamplerProcess:
         `ended` is called after each sampler's end and before the next one's start: what it
         read last and could not tell is in the ring.
         """
-        self.health = SamplerHealth()
+        self._health = SamplerHealth()
         self._orders = orders
         self._put = put
         self._known_up = known_up
@@ -71,109 +60,77 @@ class SamplerProcess:
         self._stuck: dict[str, ReaderStuck] = {}
         self._left_behind: list[LeftBehind] = []
         self._record = Path(orders.ring) / "sampler.json"
-        self._stopping = threading.Event()
-        self._replaced = False
-        self._child: subprocess.Popen[bytes] | None = None
-        self._link: socket.socket | None = None
-        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+        self._pid = 0
+        self._child = ChildProcess("sampler", "flapd.sources.sampler", self)
+
+    @property
+    def health(self) -> SamplerHealth:
+        self._health.restarts = self._child.restarts
+        return self._health
 
     def start(self) -> None:
         self._end_leftover()
-        self._thread.start()
+        self._child.start()
 
     def use(self, orders: Orders) -> None:
         """Goes on with other orders, by a fresh sampler."""
         if orders != self._orders:
             self._orders = orders
-            self._replaced = True
-            self._end_child()
+            self._child.replace()
 
     def watch_closely(self, keys: frozenset[str]) -> None:
         """Has the state of these ports read on every fast sweep."""
-        link = self._link
-        if keys != self._closely and link is not None:
-            with suppress(OSError):  # no sampler now: there is a next one
-                if send_if_room(link, WatchClosely(keys)):
-                    self._closely = keys
+        if keys != self._closely and self._child.send(WatchClosely(keys)):
+            self._closely = keys
+
+    def read_now(self, keys: Collection[str]) -> None:
+        """Has these ports read at once; from any thread, without waiting.
+
+        Where there is no sampler now the next one begins by reading all.
+        """
+        if keys:
+            self._child.send(ReadNow(frozenset(keys)))
 
     def stop(self) -> None:
         """Ends the sampler; one that cannot die is left behind."""
-        self._stopping.set()
-        self._end_child()
+        self._child.stop()
 
-    def _run(self) -> None:
-        pause_seconds = SHORTEST_PAUSE_SECONDS
-        while not self._stopping.is_set():
-            started = time.monotonic()
-            try:
-                self._live_once()
-            except Exception:  # noqa: BLE001 - the one broad handler: a supervisor's
-                if not self._stopping.is_set():
-                    _log.exception("sampler_failed")
-            if self._replaced or self._stopping.is_set():
-                self._replaced = False
-                continue
-            self.health.restarts += 1
-            if time.monotonic() - started > WELL_AFTER_SECONDS:
-                pause_seconds = SHORTEST_PAUSE_SECONDS
-            _log.warning("sampler_ended", pause_seconds=pause_seconds)
-            self._stopping.wait(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
+    # What a child process is for (child_process.Tasks).
 
-    def _live_once(self) -> None:
-        ours, theirs = make_link()
-        with ours, theirs:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "flapd.sources.sampler", "--link", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C in a terminal is for the agent, which ends it
-            )
-            theirs.close()
-            self._child, self._link = child, ours
-            try:
-                if not self._stopping.is_set():  # else it may have come too late to be ended
-                    self._talk(ours, child)
-            finally:
-                self._link = None
-                self._bury(child)
-                if not self._stopping.is_set():
-                    self._ended()
+    def begins(self, pid: int, /) -> list[Any]:
+        self._pid = pid
+        self._note(pid)
+        return [self._orders_now(), WatchClosely(self._closely)]
 
-    def _talk(self, link: socket.socket, child: "subprocess.Popen[bytes]") -> None:
-        """Until it ends, or either end of the link is closed."""
-        self._note(child.pid)
-        with suppress(ConnectionError):
-            send(link, self._orders_now())
-            send(link, WatchClosely(self._closely))
-            self._listen(link, child)
+    def hear(self, link: socket.socket, within_seconds: float) -> bool:
+        told = receive(link, within_seconds)
+        self._hear(told)
+        return bool(told)
+
+    def buried(self, pid: int, /, *, is_gone: bool) -> None:
+        """Its hanging devices are left out by the next one until it is really gone."""
+        if is_gone:
+            now_ns = time.monotonic_ns()
+            self._put([ReaderStuck(device, None, now_ns) for device in self._stuck])
+        else:
+            self._leave_behind(pid, tuple(self._stuck))
+        self._stuck = {}
+        if not self._child.is_stopping:
+            self._ended()
 
     def _orders_now(self) -> Orders:
         return msgspec.structs.replace(
             self._orders, left_behind=self._still_there(), known_up=self._known_up()
         )
 
-    def _listen(self, link: socket.socket, child: "subprocess.Popen[bytes]") -> None:
-        """Until the sampler ends, is ended, or says nothing for too long."""
-        silent_until = time.monotonic() + STARTS_WITHIN_SECONDS
-        while time.monotonic() < silent_until:
-            try:
-                told = receive(link, LOOK_EVERY_SECONDS)
-            except TimeoutError:
-                if start_time(child.pid) is None:
-                    return  # killed, while a thread of it hangs and keeps the link open
-                continue
-            if not told:
-                return
-            silent_until = time.monotonic() + SILENT_SECONDS
-            self._hear(told)
-        _log.error("sampler_hangs", silent_seconds=SILENT_SECONDS)
-
     def _hear(self, told: list[Told]) -> None:
         observations: list[Observation] = []
         for message in told:
             if isinstance(message, ReadHealth):
                 self._note_reads(message)
+                continue
+            if isinstance(message, SourcesHeard):
+                self._note_sources(message.by_device)
                 continue
             if isinstance(message, ReaderStuck):
                 self._reader_stuck(message)
@@ -182,14 +139,23 @@ class SamplerProcess:
             self._put(observations)
 
     def _note_reads(self, since_told: ReadHealth) -> None:
-        before = self.health.reads
+        before = self._health.reads
         for device, factor in since_told.slowed.items():
             if factor != before.slowed.get(device, 1):
                 _log.warning("device_slowed", device=device, intervals_times=factor)
         for device, rings in since_told.rings_missing.items():
             if rings > before.rings_missing.get(device, 0):
                 _log.warning("rings_missing", device=device, rings=rings)
-        self.health.reads.add(since_told)
+        self._health.reads.add(since_told)
+
+    def _note_sources(self, by_device: dict[str, dict[str, str]]) -> None:
+        """What told before and does so no more is logged; what never did is shown."""
+        for device, sources in by_device.items():
+            before = self._health.sources.get(device, {})
+            for source, reason in sources.items():
+                if before.get(source) == "on" != reason:
+                    _log.warning("source_silent", device=device, source=source, reason=reason)
+        self._health.sources = by_device
 
     def _reader_stuck(self, stuck: ReaderStuck) -> None:
         if stuck.since_ns is None:
@@ -199,20 +165,7 @@ class SamplerProcess:
             self._stuck[stuck.device] = stuck
             waited_seconds = round((stuck.monotonic_ns - stuck.since_ns) / SECOND_NS, 1)
             _log.warning("reader_stuck", device=stuck.device, waited_seconds=waited_seconds)
-        if self._child is not None:
-            self._note(self._child.pid)
-
-    def _bury(self, child: "subprocess.Popen[bytes]") -> None:
-        """Its hanging devices are left out by the next one until it is really gone."""
-        child.kill()
-        try:
-            child.wait(END_WITHIN_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._leave_behind(child.pid, tuple(self._stuck))
-        else:
-            now_ns = time.monotonic_ns()
-            self._put([ReaderStuck(device, None, now_ns) for device in self._stuck])
-        self._stuck = {}
+        self._note(self._pid)
 
     def _leave_behind(self, pid: int, devices: tuple[str, ...]) -> None:
         _log.warning("sampler_left_behind", pid=pid, devices=devices)
@@ -223,17 +176,6 @@ class SamplerProcess:
     def _still_there(self) -> tuple[LeftBehind, ...]:
         self._left_behind = [old for old in self._left_behind if start_time(old.pid) == old.started]
         return tuple(self._left_behind)
-
-    def _end_child(self) -> None:
-        """Its end of the link stays open for as long as it cannot die: ours is closed."""
-        child, link = self._child, self._link
-        if child is not None:
-            child.kill()
-        if link is not None:
-            with suppress(OSError):
-                link.shutdown(socket.SHUT_RDWR)
-        if self._stopping.is_set():
-            self._thread.join(2 * END_WITHIN_SECONDS)
 
     def _note(self, pid: int) -> None:
         """Who reads, for an agent that comes after one that was killed; by rename, so whole."""

@@ -54,6 +54,9 @@ Switch = Literal["auto", "on", "off"]
 """`on` fails the start where the source cannot work; `auto` goes without it, and says why."""
 
 
+OFF = "off by configuration"
+
+
 class SourcesSettings(msgspec.Struct, frozen=True):
     """What is used besides sysfs, which alone is enough."""
 
@@ -63,3 +66,29 @@ class SourcesSettings(msgspec.Struct, frozen=True):
     """On auto only for devices that can be removed while somebody holds a context on them."""
     ethtool: Switch = "auto"
     kernel_log: Switch = "auto"
+
+
+class LogsSettings(msgspec.Struct, frozen=True):
+    """Which logs of jobs are read."""
+
+    paths: tuple[str, ...] = ()
+    from_start: bool = False
+    """Also what is in them already."""
+    discover: bool = True
+    """What ranks have open as standard output, standard error and NCCL_DEBUG_FILE; pod logs."""
+    journal: bool = False
+
+
+class DumpsSettings(msgspec.Struct, frozen=True):
+    """Which dumps of flight recorders are read."""
+
+    paths: tuple[str, ...] = ()
+
+
+class JobsSettings(msgspec.Struct, frozen=True):
+    """How jobs are found."""
+
+    discover: bool = True
+    every: Annotated[Duration, msgspec.Meta(extra={"at_least": "1s", "at_most": "1h"})] = (
+        parse_duration("10s")
+    )

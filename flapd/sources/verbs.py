@@ -15,7 +15,9 @@ import select
 import struct
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -70,6 +72,8 @@ class VerbsEvents:
         """`tell` is called in that thread and must not wait."""
         self.refused: dict[str, str] = {}
         """Devices that are not held though they should be, and why."""
+        self.trouble: str | None = None
+        """Why no device tells anything; None while they do."""
         self._nodes = sysfs / "class/infiniband_verbs"
         self._tell = tell
         self._open_device = open_device
@@ -102,17 +106,36 @@ class VerbsEvents:
         self._thread.join(within_seconds)
         return not self._thread.is_alive()
 
+    def why_silent(self, device: str, *, otherwise: str) -> str | None:
+        """None where its events are told; `otherwise` where it is not to be held."""
+        if self.trouble is not None:
+            return self.trouble
+        if device not in self._wanted:
+            return otherwise
+        if any(held.device == device for held in list(self._held.values())):
+            return None
+        return self.refused.get(device, "it was not opened yet")
+
     def _run(self) -> None:
-        while not self._stopping:
-            self._let_go_of_the_gone()
-            self._take_up_the_new()
-            for fd, _ in self._epoll.poll(self._patience_seconds()):
-                if fd == self._woken:
-                    os.eventfd_read(self._woken)
-                elif fd in self._held:
-                    self._read(self._held[fd])
+        """Without it everything else goes on."""
+        try:
+            while not self._stopping:
+                self._turn()
+        except Exception as error:  # noqa: BLE001 - the one broad handler, that of a source
+            traceback.print_exc()
+            self.trouble = f"it failed: {error!r}"
         for held in list(self._held.values()):
-            self._let_go(held)
+            with suppress(OSError):
+                self._let_go(held)
+
+    def _turn(self) -> None:
+        self._let_go_of_the_gone()
+        self._take_up_the_new()
+        for fd, _ in self._epoll.poll(self._patience_seconds()):
+            if fd == self._woken:
+                os.eventfd_read(self._woken)
+            elif fd in self._held:
+                self._read(self._held[fd])
 
     def _patience_seconds(self) -> float | None:
         told = all(self._wanted.get(held.device) for held in self._held.values())

@@ -2,24 +2,47 @@
 
 import errno
 import json
+import queue
+import random
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from flapd.core.engine import Engine
+from flapd.core.fabric.settings import FlapSettings
+from flapd.model.duration import Duration
+from flapd.model.event import Outage
+from flapd.model.observation import (
+    READ_CARRIER,
+    READ_FIRST,
+    READ_WITNESS,
+    ClockPair,
+    LinkHint,
+    Observation,
+    PortSeen,
+    Sample,
+)
+from flapd.model.port import Port
+from flapd.model.times import SECOND_NS
 from flapd.sources.ethtool_netlink import EthtoolNetlink
 from flapd.sources.ethtool_statistics import EthtoolStatistics
 from flapd.sources.files import reason_of
 from flapd.sources.kernel_paths import kernels_netdev, netdev_identity, why_not_kernels
+from flapd.sources.link_events import LinkEvents
+from flapd.sources.netdev_asker import NetdevAsker
 from flapd.sources.netlink_codec import encode_message, messages
 from flapd.sources.netlink_socket import NetlinkSocket
-from flapd.sources.rtnetlink import LinkFollower, LinkHint
+from flapd.sources.rtnetlink import LinkFollower
 from tests.trees import lay_out
 
 SYSFS = Path("/sys")
@@ -256,6 +279,128 @@ def ethtool() -> Any:
         except OSError as error:
             found[name] = reason_of(error)
     return found
+
+
+def events_of_ports() -> Any:
+    """What the agent hears of the netdevs behind its ports, and which ports it has read."""
+    make_links()
+    heard, read = Heard(), Reads()
+    events = LinkEvents(SYSFS, None, heard.tell, read.now)
+    ports = {
+        "of v0": Port("a/1", "rxe0", 1, "Ethernet", netdev="v0"),
+        "bond of v0": Port("b/1", "mlx5_bond_0", 1, "Ethernet", netdev="bond0", members=("v0",)),
+        "of none": Port("c/1", "efa_0", 1, "Unknown"),
+    }
+    before = events.of(ports["of v0"])
+    events.follow(ports.values())
+    events.start()
+    heard.wait_for(was_asked)
+    wait_until(lambda: events.of(ports["of v0"]) == "on")
+    flap(1)
+    heard.wait_for(lambda hints: (hints[-1].carrier_downs, hints[-1].carrier_ups) == counts())
+    wait_until(lambda: bool(read.keys))
+    sources = {name: events.of(port) for name, port in ports.items()}
+    events.stop()
+    return {
+        "before": before,
+        "read": [sorted(keys) for keys in read.keys],
+        "sources": sources,
+        "netdevs": sorted({hint.netdev for hint in heard.hints}),
+    }
+
+
+class Reads:
+    def __init__(self) -> None:
+        self.keys: list[Collection[str]] = []
+
+    def now(self, keys: Collection[str]) -> None:
+        self.keys.append(keys)
+
+
+def engine_with_messages() -> Any:
+    """Real flaps, told by messages and by samples of the counts in whatever order they come."""
+    make_links()
+    port = Port("a/1", "rxe0", 1, "Ethernet", netdev="v0", witnesses=("net/carrier_down_count",))
+    engine = Engine("node7", FlapSettings(merge_within=Duration(0)))
+    told: dict[str, Outage] = {}
+    true = []
+    seen: queue.Queue[Observation] = queue.Queue()
+    events = LinkEvents(SYSFS, None, seen.put, lambda _keys: None)
+    seen.put(ClockPair(0, 10**18, "boot1"))
+    seen.put(PortSeen(port, 0))
+    seen.put(sample_of_v0(READ_FIRST | READ_CARRIER))
+    events.follow([port])
+    events.start()
+    wait_until(lambda: events.of(port) == "on")
+    chance = random.Random(7)
+    for _ in range(60):
+        seen.put(sample_of_v0())
+        down = at_once("link set v1 down")
+        time.sleep(chance.uniform(0, 0.02))
+        if chance.random() < 0.5:
+            seen.put(sample_of_v0())
+        up = at_once("link set v1 up")
+        time.sleep(chance.uniform(0, 0.02))
+        true.append({"down": down, "up": up})
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        seen.put(sample_of_v0())
+        time.sleep(0.05)
+    events.stop()
+    while not seen.empty():
+        told |= {event.id: event for event in engine.step(seen.get()) if isinstance(event, Outage)}
+    return {"true": true, "told": [json.loads(msgspec.json.encode(flap)) for flap in told.values()]}
+
+
+def at_once(command: str) -> tuple[int, int]:
+    before_ns = time.monotonic_ns()
+    ip(command)
+    return before_ns, time.monotonic_ns()
+
+
+def sample_of_v0(more: int = 0) -> Sample:
+    before_ns = time.monotonic_ns()
+    directory = SYSFS / "class/net/v0"
+    names = ("carrier_down_count", "carrier_up_count", "carrier")
+    values = {f"net/{name}": int((directory / name).read_text()) for name in names}
+    return Sample("a/1", before_ns, time.monotonic_ns(), READ_WITNESS | more, values)
+
+
+def asked_netdev() -> Any:
+    """What an asker tells of a real netdev, and of one that a copy of sysfs shows."""
+    make_links()
+    port = Port("a/1", "rxe0", 1, "Ethernet", netdev="v0")
+    with tempfile.TemporaryDirectory() as root:
+        lay_out(Path(root), {"class/net/v0/ifindex": "77\n", "class/net/v0/address": "02\n"})
+        told = {}
+        for name, sysfs in {"kernels": SYSFS, "copy": Path(root)}.items():
+            asker = NetdevAsker(sysfs, SECOND_NS, lambda _told: True, lambda _device: True)
+            asker.follow("rxe0", {"a/1": port})
+            asker.start()
+            told[name] = asker
+            wait_until(partial(has_answered, asker))
+    kernels, copy = told["kernels"], told["copy"]
+    source, taken = kernels.source_of(port), kernels.take_statistics("a/1")
+    ip("link set v1 down")
+    kernels.note("a/1", is_down=True, is_counted_by=False)
+    wait_until(lambda: kernels.source_of(port) == "on")
+    return {
+        "source": source,
+        "taken": taken,
+        "after_down": kernels.source_of(port),
+        "of_a_copy": copy.module_of(port),
+    }
+
+
+def has_answered(asker: NetdevAsker) -> bool:
+    return len(asker._asked["a/1"].refused) == 2
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + WITHIN_SECONDS
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

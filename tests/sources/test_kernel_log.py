@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flapd.core.fabric.kernel_lines import KernelLine
+from flapd.model.observation import KernelLine
 from flapd.sources.kernel_log import MOST_AT_ONCE, KernelLog, StampClock, why_no_kernel_log
 
 SECOND_NS = 1_000_000_000

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from flapd.model.errors import FlapdError
-from flapd.sources.kernel_sources import OFF, silent_sources
-from flapd.sources.settings import PathsSettings, SourcesSettings
+from flapd.sources.kernel_sources import silent_sources
+from flapd.sources.settings import OFF, PathsSettings, SourcesSettings
 from tests.trees import lay_out
 
 SOURCES = SourcesSettings.__struct_fields__

@@ -22,6 +22,7 @@ class FakeReader:
         self.has_looked = False
         self.failed_ns: int | None = None
         self.next_turn_ns = 0
+        self.every_ns = TURN_EVERY_NS
         self.threads: list[int] = []
         self.hold = threading.Event()
         self.hold.set()
@@ -39,7 +40,7 @@ class FakeReader:
         assert self.hold.wait(PATIENCE_SECONDS)
         self.threads.append(threading.get_ident())
         self.has_looked = True
-        self.next_turn_ns = time.monotonic_ns() + TURN_EVERY_NS
+        self.next_turn_ns = time.monotonic_ns() + self.every_ns
         self._busy.release()
         self._turns.release()
         if self.fails:
@@ -120,6 +121,29 @@ def test_one_that_hangs_does_not_hold_up_the_others(
     for reader in others:
         reader.turns(3)
     assert not readers[1].hold.is_set()
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_a_reader_whose_next_turn_is_due_earlier_is_woken(
+    lanes: Lanes, readers: list[FakeReader], is_alone: bool
+) -> None:
+    if is_alone:
+        readers[0].hang()
+        looked_at_until_others_go_on(lanes, readers[1:])
+    for reader in readers[1:]:
+        reader.every_ns = 3600 * SECOND_NS
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while readers[1].next_turn_ns < time.monotonic_ns() + SECOND_NS:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    turns = len(readers[1].threads)
+
+    readers[1].next_turn_ns = 0
+    lanes.wake(readers[1])
+
+    while len(readers[1].threads) == turns:
+        assert time.monotonic() < deadline, "it slept on"
+        time.sleep(0.01)
 
 
 def test_several_that_hang_together_are_found_at_once(

@@ -1,6 +1,7 @@
 import struct
+from itertools import pairwise
 
-from flapd.sources.netlink_port import AGAIN_AFTER_NS, NetlinkPort
+from flapd.sources.netlink_port import FIRST_PAUSE_NS, LONGEST_PAUSE_NS, NetlinkPort
 from flapd.sources.rdma_netlink import GET, PORT_GET, STAT_GET, RdmaNetlink
 from tests.sources.netlink_bytes import RecordedKernel, captured
 
@@ -47,7 +48,7 @@ def test_a_port_is_read_with_one_question_for_its_states_and_one_for_all_counter
     assert node.port.refused == {}
 
 
-def test_what_is_refused_is_left_to_sysfs_for_a_minute_and_the_rest_goes_on() -> None:
+def test_what_is_refused_is_left_to_sysfs_for_a_while_and_the_rest_goes_on() -> None:
     node = Node()
     node.kernel.answers[STAT_GET, False] = captured("refused")
 
@@ -55,14 +56,29 @@ def test_what_is_refused_is_left_to_sysfs_for_a_minute_and_the_rest_goes_on() ->
     assert node.port.refused == {"STAT_GET": "EINVAL"}
     assert node.port.state() == {"state": 4, "phys_state": 5}
     node.kinds_asked()
-    node.now_ns = AGAIN_AFTER_NS - 1
+    node.now_ns = FIRST_PAUSE_NS - 1
     assert node.port.hardware_counters() is None
     assert node.kinds_asked() == []
 
     node.kernel.answers[STAT_GET, False] = captured("counters")
-    node.now_ns = AGAIN_AFTER_NS
+    node.now_ns = FIRST_PAUSE_NS
     assert node.port.hardware_counters() is not None
     assert node.port.refused == {}
+
+
+def test_what_is_refused_again_and_again_is_asked_for_once_a_minute() -> None:
+    node = Node()
+    node.kernel.answers[STAT_GET, False] = captured("refused")
+    asked_ns = []
+    while node.now_ns < 10 * LONGEST_PAUSE_NS:
+        node.port.hardware_counters()
+        if node.kinds_asked():
+            asked_ns.append(node.now_ns)
+        node.now_ns += FIRST_PAUSE_NS
+
+    pauses_ns = [later - earlier for earlier, later in pairwise(asked_ns)]
+    assert pauses_ns[:3] == [FIRST_PAUSE_NS, 2 * FIRST_PAUSE_NS, 4 * FIRST_PAUSE_NS]
+    assert set(pauses_ns[6:]) == {LONGEST_PAUSE_NS}
 
 
 def test_a_device_of_the_same_name_that_is_another_is_never_asked() -> None:

@@ -8,6 +8,7 @@ from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
     READ_RATE,
+    READ_SLOW,
     READ_STATE,
     READ_WITNESS,
     Sample,
@@ -102,7 +103,7 @@ def test_the_first_sweeps_tell_everything_with_their_stamps(bench: Bench) -> Non
         "state": 4,
         "phys_state": 5,
     }
-    assert slow.reads == READ_STATE
+    assert slow.reads == READ_STATE | READ_SLOW
     assert slow.values == {"counters/symbol_error": 2, "hw_counters/packet_seq_err": 5}
     assert rare.reads == READ_RATE
     assert rare.values == {
@@ -201,7 +202,7 @@ def test_sweeps_that_could_not_be_sent_are_spanned_by_the_sample_that_stands_for
     bench.reader.sent()
 
     assert slow.before_ns == unsent.before_ns < slow.after_ns
-    assert slow.reads == READ_WITNESS | READ_STATE
+    assert slow.reads == READ_WITNESS | READ_STATE | READ_SLOW
     assert slow.values == {"counters/link_downed": 18}
     assert bench.sweep("slow").before_ns > slow.after_ns
 

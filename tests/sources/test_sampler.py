@@ -1,18 +1,28 @@
 """The real sampler process on a small tree of plain files that changes under it."""
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from flapd.model.duration import parse_duration
-from flapd.model.observation import PortSeen, PortsPresent, Sample
-from flapd.sources.sampler_link import Orders, Told, WatchClosely, make_link, receive, send
-from flapd.sources.settings import PortsSettings, SamplingSettings
+from flapd.model.observation import KernelHint, KernelLine, PortSeen, PortsPresent, Sample
+from flapd.sources.sampler_link import (
+    Orders,
+    ReadNow,
+    SourcesHeard,
+    Told,
+    WatchClosely,
+    make_link,
+    receive,
+    send,
+)
+from flapd.sources.settings import OFF, PortsSettings, SamplingSettings, SourcesSettings
 from flapd.store.ring import read_ring, ring_files
 from tests.trees import lay_out
 
@@ -43,7 +53,15 @@ def device(root: Path, name: str, guid: str) -> Path:
 class Running:
     """A sampler, and what it has told."""
 
-    def __init__(self, root: Path, ports: PortsSettings) -> None:
+    def __init__(
+        self,
+        root: Path,
+        ports: PortsSettings,
+        fast: str = "20ms",
+        slow: str = "500ms",
+        **more: Any,
+    ) -> None:
+        """`more` goes into its orders."""
         self.root = root
         self.told: list[Told] = []
         self.link, theirs = make_link()
@@ -53,10 +71,13 @@ class Running:
             cwd=ROOT,
         )
         theirs.close()
-        sampling = SamplingSettings(interval=parse_duration("20ms"))
+        sampling = SamplingSettings(
+            interval=parse_duration(fast), slow_interval=parse_duration(slow)
+        )
         ring = root / "ring"
         ring.mkdir(exist_ok=True)
-        send(self.link, Orders(str(root / "sys"), str(ring), "boot1", sampling, ports))
+        orders = Orders(str(root / "sys"), str(ring), "boot1", sampling, ports, **more)
+        send(self.link, orders)
 
     def next(self, kind: type[T], condition: Callable[[T], bool] = lambda _told: True) -> T:
         """The next of its kind that is as wanted; what came before it is dropped."""
@@ -68,6 +89,14 @@ class Running:
                     return told
             self.told += receive(self.link, PATIENCE_SECONDS)
         raise AssertionError(f"no such {kind.__name__} came")
+
+    def told_until(self, *conditions: Callable[[Told], bool]) -> list[Told]:
+        """All that it tells until each of these has come."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not all(any(map(condition, self.told)) for condition in conditions):
+            assert time.monotonic() < deadline, "not all of it came"
+            self.told += receive(self.link, PATIENCE_SECONDS)
+        return self.told
 
     def end(self) -> int:
         self.link.close()
@@ -81,8 +110,8 @@ Start = Callable[..., Running]
 def start(tmp_path: Path) -> Iterator[Start]:
     running: list[Running] = []
 
-    def begin(ports: PortsSettings | None = None) -> Running:
-        running.append(Running(tmp_path, ports or PortsSettings()))
+    def begin(ports: PortsSettings | None = None, **more: Any) -> Running:
+        running.append(Running(tmp_path, ports or PortsSettings(), **more))
         return running[-1]
 
     yield begin
@@ -202,6 +231,98 @@ def test_a_port_to_be_watched_closely_has_its_state_in_every_sweep(
     (directory / "ports/1/state").write_text("1: DOWN\n")
 
     assert sampler.next(Sample, lambda sample: sample.values.get("state") == 1)
+
+
+def silent_but(*heard: str) -> dict[str, str]:
+    return {name: OFF for name in SourcesSettings.__struct_fields__ if name not in heard}
+
+
+RARELY = {"fast": "1h", "slow": "1h", "known_up": frozenset({"0002:c903:0000:0001/1"})}
+"""Only what is asked for is read after the first time."""
+
+
+def settled(sampler: Running) -> None:
+    """All that is read first was told."""
+    sampler.next(Sample, lambda sample: sample.values.get("state") == 4)
+    sampler.next(Sample, lambda sample: "rate_mbps" in sample.values)
+
+
+def test_a_port_that_the_agent_asks_for_is_read_at_once_with_its_state(
+    start: Start, tmp_path: Path
+) -> None:
+    directory = device(tmp_path, "mlx5_0", "0002:c903:0000:0001")
+    sampler = start(**RARELY)
+    settled(sampler)
+    (directory / "ports/1/state").write_text("1: DOWN\n")
+
+    send(sampler.link, ReadNow(frozenset({"0002:c903:0000:0001/1", "nobody/1"})))
+
+    assert sampler.next(Sample, lambda sample: sample.values.get("state") == 1)
+
+
+def test_what_the_kernel_prints_of_a_port_is_told_and_has_it_read_at_once(
+    start: Start, tmp_path: Path
+) -> None:
+    directory = device(tmp_path, "mlx5_0", "0002:c903:0000:0001")
+    (tmp_path / "dev").mkdir()
+    reading, kernel = os.pipe2(os.O_DIRECT)  # gives a record a read, as /dev/kmsg does
+    (tmp_path / "dev/kmsg").symlink_to(f"/proc/{os.getpid()}/fd/{reading}")
+    sampler = start(silent=silent_but("kernel_log"), dev=str(tmp_path / "dev"), **RARELY)
+    settled(sampler)
+    (directory / "ports/1/state").write_text("1: DOWN\n")
+
+    for text in ("infiniband mlx5_7: set down", "infiniband mlx5_0: set down"):
+        os.write(kernel, f"6,1,100,-;{text}\n".encode())
+
+    told = sampler.told_until(  # in whichever order
+        lambda told: isinstance(told, KernelHint),
+        lambda told: isinstance(told, Sample) and told.values.get("state") == 1,
+    )
+    (hint,) = [it for it in told if isinstance(it, KernelHint)]
+    assert hint.line == KernelLine("link_down", None, device="mlx5_0")
+    assert hint.logged_ns <= hint.received_ns
+    os.close(kernel)
+    os.close(reading)
+
+
+def test_a_kernel_log_that_cannot_be_read_is_said_and_reading_goes_on(
+    start: Start, tmp_path: Path
+) -> None:
+    device(tmp_path, "mlx5_0", "0002:c903:0000:0001")
+    sampler = start(silent=silent_but("kernel_log"), dev=str(tmp_path / "nowhere"))
+
+    heard = sampler.next(SourcesHeard, lambda heard: "mlx5_0" in heard.by_device)
+
+    assert heard.by_device["mlx5_0"]["kernel_log"] == "No such file or directory"
+    assert sampler.next(Sample, lambda sample: not sample.first)
+
+
+def test_with_all_sources_on_a_copy_of_sysfs_is_read_by_its_files_alone(
+    start: Start, tmp_path: Path
+) -> None:
+    """As if nobody had found out before that the kernel speaks of other devices."""
+    directory = device(tmp_path, "mlx5_0", "0002:c903:0000:0001")
+    lay_out(
+        directory,
+        {
+            "ports/1/link_layer": "Ethernet\n",
+            "ports/1/gid_attrs/ndevs/0": "lo\n",
+            "ports/1/hw_counters/out_of_sequence": "5\n",
+        },
+    )
+    lay_out(tmp_path / "sys/class/net/lo", {"ifindex": "99\n", "address": "02:00:00:00:00:01\n"})
+    sampler = start(silent={}, dev=str(tmp_path / "nowhere"))
+
+    first = sampler.next(Sample, lambda sample: "hw_counters/out_of_sequence" in sample.values)
+    heard = sampler.next(
+        SourcesHeard,
+        lambda heard: "another lo" in heard.by_device.get("mlx5_0", {}).get("ethtool", ""),
+    )
+
+    sources = heard.by_device["mlx5_0"]
+    assert first.values["hw_counters/out_of_sequence"] == 5
+    assert "on" not in sources.values()
+    assert sources.keys() == {"rdma_netlink", "verbs", "ethtool", "kernel_log", "module"}
 
 
 def test_an_excluded_port_is_not_there(start: Start, tmp_path: Path) -> None:

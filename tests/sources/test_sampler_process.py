@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from flapd.model.duration import parse_duration
 from flapd.model.observation import Observation, Sample
 from flapd.sources.processes import start_time
-from flapd.sources.sampler_link import Orders
+from flapd.sources.sampler_link import Orders, SourcesHeard, Told
 from flapd.sources.sampler_process import SamplerProcess
-from flapd.sources.settings import PortsSettings, SamplingSettings
+from flapd.sources.settings import OFF, PortsSettings, SamplingSettings
 from flapd.store.ring import read_ring, ring_files, ring_path
 from tests.trees import lay_out
 
@@ -138,6 +138,48 @@ def test_how_reading_goes_is_added_up(start: Callable[..., Agent]) -> None:
     assert health.reads.slowed.keys() == {"mlx5_0"}
     assert 0 < sum(health.reads.lateness.counts) <= fast_sweeps()
     assert health.restarts == 0
+
+
+def test_a_port_can_be_asked_for_and_what_tells_of_it_is_known(
+    start: Callable[..., Agent], root: Path
+) -> None:
+    agent = start(KEY)
+    agent.next_sample(lambda sample: "rate_mbps" in sample.values)
+    (root / "sys/class/infiniband/mlx5_0/ports/1/state").write_text("2: INIT\n")
+
+    agent.process.read_now([KEY])
+
+    assert agent.next_sample(lambda sample: sample.values.get("state") == 2)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while "mlx5_0" not in agent.process.health.sources:
+        assert time.monotonic() < deadline, "it was never told"
+        time.sleep(0.05)
+    assert agent.process.health.sources["mlx5_0"] == dict.fromkeys(
+        ("rdma_netlink", "verbs", "ethtool", "kernel_log"), OFF
+    )
+
+
+def test_a_source_that_told_and_does_so_no_more_is_logged(root: Path) -> None:
+    agent = Agent(root, frozenset)
+
+    def told(**sources: str) -> list[Told]:
+        return [SourcesHeard({"mlx5_0": sources})]
+
+    with capture_logs() as logs:
+        agent.process._hear(told(verbs="on", ethtool="EPERM"))
+        agent.process._hear(told(verbs="it was removed", ethtool="EIO"))
+        agent.process._hear(told(verbs="on", ethtool="on"))
+    agent.process.stop()
+
+    assert [log for log in logs if log["event"] == "source_silent"] == [
+        {
+            "event": "source_silent",
+            "device": "mlx5_0",
+            "source": "verbs",
+            "reason": "it was removed",
+            "log_level": "warning",
+        }
+    ]
 
 
 def pid_of_sampler(root: Path) -> int:

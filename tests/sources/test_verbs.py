@@ -138,6 +138,33 @@ def test_a_device_that_cannot_be_opened_is_tried_again_and_says_why(tmp_path: Pa
             until.wait(0.01)
 
 
+def test_of_each_device_it_is_said_why_it_tells_nothing(tmp_path: Path) -> None:
+    with devices(tmp_path, "mlx5_0") as those:
+        those.events.hold({"mlx5_0": True, "mlx5_1": True})
+        until = threading.Event()
+        while "mlx5_0" not in those.pipes or "mlx5_1" not in those.events.refused:
+            until.wait(0.01)
+
+        why = {name: those.events.why_silent(f"mlx5_{name}", otherwise="no") for name in "012"}
+        assert why == {"0": None, "1": "there is none", "2": "no"}
+
+
+def test_a_fault_of_ours_ends_only_verbs_and_lets_go_of_all(tmp_path: Path) -> None:
+    with devices(tmp_path, "mlx5_0") as those:
+        those.events.hold({"mlx5_0": True})
+        those.wait_for(lambda: "mlx5_0" in those.pipes)
+
+        def fails(_hint: VerbsHint) -> None:
+            raise ZeroDivisionError("a fault")
+
+        those.events._tell = fails
+        those.tell("mlx5_0", record(1, 10))
+        those.wait_for(lambda: those.closed == ["mlx5_0"])
+
+    assert those.events.trouble == "it failed: ZeroDivisionError('a fault')"
+    assert those.events.why_silent("mlx5_0", otherwise="no") == those.events.trouble
+
+
 def test_what_is_not_to_be_held_any_more_is_let_go(tmp_path: Path) -> None:
     with devices(tmp_path, "mlx5_0", "mlx5_1") as those:
         those.events.hold({"mlx5_0": True, "mlx5_1": True})

@@ -4,6 +4,7 @@ import msgspec
 
 from flapd.core.fabric.episode import Episode
 from flapd.core.fabric.naming import Names
+from flapd.core.fabric.reasons import Reason
 from flapd.core.fabric.tally import Tally
 from flapd.core.fabric.witness import WitnessBook
 from flapd.model.event import Outage
@@ -27,6 +28,10 @@ class Book(msgspec.Struct):
     episode: Episode | None = None
     outages: dict[str, Outage] = msgspec.field(default_factory=dict)
     """By id: that of the episode, and those whose downs are not all counted."""
+    past: Outage | None = None
+    """The last that is over and counted: its reason may still come."""
+    reasons: list[Reason] = msgspec.field(default_factory=list)
+    """What was told not long ago, and may explain what is not known yet."""
     best_rate_mbps: int = 0
     """The fastest it was seen up at."""
     last_down: Edge | None = None

@@ -155,11 +155,36 @@ def narrowed(
         up = up and _no_earlier(up, reading.before_ns)
     elif reading.up and reading.before_ns >= down.latest_ns:
         up = up and _no_later(up, reading.after_ns)
-    flap = replace(flap, down=down, up=up)
-    if up is not None:
-        longest_ns = up.latest_ns - down.earliest_ns
-        flap = replace(flap, down_ns_max=longest_ns)
-    return flap, down
+    return _bounded(flap, down, up), down
+
+
+def narrowed_by_count(
+    flap: Outage, episode: Episode, reading: LinkReading, counted: int | None
+) -> tuple[Outage, Edge]:
+    """The same of a reading whose count of downs says when it was, and tells up and down with it.
+
+    `counted` are the downs after that of the flap that it had counted; None: not even that.
+    """
+    down, up = episode.down, flap.up
+    if flap.count != 1:
+        return flap, down
+    if counted is None:
+        down = _no_earlier(down, reading.before_ns)
+    else:
+        down = _no_later(down, reading.after_ns)
+    if counted == 0 and reading.up:
+        up = up and _no_later(up, reading.after_ns)
+    elif counted == 0 and reading.up is False:
+        up = up and _no_earlier(up, reading.before_ns)
+    return _bounded(flap, down, up), down
+
+
+def _bounded(flap: Outage, down: Edge, up: Edge | None) -> Outage:
+    """With these edges, of its only down, which the up came after."""
+    if up is None:
+        return replace(flap, down=down)
+    up = _no_earlier(up, down.earliest_ns)
+    return replace(flap, down=down, up=up, down_ns_max=up.latest_ns - down.earliest_ns)
 
 
 def _reaching_back(edge: Edge, ns: int) -> Edge:

@@ -9,15 +9,23 @@ import msgspec
 
 from flapd.core.fabric.expected import Sibling, expected_rate_mbps, ports_expected
 from flapd.core.fabric.maintenance import Works
+from flapd.core.fabric.module_identity import ModuleIdentity
 from flapd.core.fabric.naming import Names
+from flapd.core.fabric.reasons import reason_in_log, reason_of_link
+from flapd.core.fabric.record import PortRecord
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import DOWN_SECONDS_BUCKETS, DownHistogram, Snapshot
-from flapd.core.fabric.watch import PortRecord, PortWatch
+from flapd.core.fabric.watch import PortWatch
 from flapd.model.event import Event, Outage
 from flapd.model.observation import (
     ClockPair,
     Expectations,
+    KernelHint,
+    KernelLine,
+    LinkHint,
+    LinkReason,
     Maintenance,
+    ModuleSeen,
     PortSeen,
     PortsPresent,
     ReaderStuck,
@@ -73,6 +81,10 @@ class Fabric:
         self._apply_maintenance()
         self.takes: dict[type, Callable[[Any], list[Event]]] = {
             Sample: self._sample,
+            LinkHint: self._link_hint,
+            LinkReason: self._link_reason,
+            KernelHint: self._kernel_hint,
+            ModuleSeen: self._module_seen,
             Tick: self._tick,
             ClockPair: self._clock_pair,
             PortSeen: self._port_seen,
@@ -136,6 +148,33 @@ class Fabric:
         if watch.record.book.best_rate_mbps != best_mbps:
             self._look_around()
         return events
+
+    def _link_hint(self, hint: LinkHint) -> list[Event]:
+        self._now_ns = max(self._now_ns, hint.monotonic_ns)
+        return [
+            event
+            for watch in self._ports.values()
+            if watch.record.port.netdev == hint.netdev
+            for event in self._counted(watch, partial(watch.hear, hint))
+        ]
+
+    def _link_reason(self, told: LinkReason) -> list[Event]:
+        watch = self._ports.get(told.key)
+        return [] if watch is None else watch.explain(reason_of_link(told), told.after_ns)
+
+    def _kernel_hint(self, hint: KernelHint) -> list[Event]:
+        reason = reason_in_log(hint)
+        if reason is None:
+            return []
+        named = [watch for watch in self._ports.values() if _names(hint.line, watch.record.port)]
+        return [event for watch in named for event in watch.explain(reason, hint.received_ns)]
+
+    def _module_seen(self, seen: ModuleSeen) -> list[Event]:
+        watch = self._ports.get(seen.key)
+        if watch is None:
+            return []
+        module = ModuleIdentity(seen.vendor, seen.part, seen.serial)
+        return watch.module_seen(module, seen.monotonic_ns)
 
     def _counted(self, watch: PortWatch, step: Callable[[], list[Event]]) -> list[Event]:
         """Puts the flap that ends with this step, if one does, into the histogram."""
@@ -276,6 +315,15 @@ class Fabric:
         if watch.record.gone_unix_ns is not None:
             events += self._forget(repaired.key, repaired.monotonic_ns)
         return events
+
+
+def _names(line: KernelLine, port: Port) -> bool:
+    """Its netdev or device; else all ports of its function, where that is all it names."""
+    if line.netdev is not None:
+        return line.netdev == port.netdev
+    if line.device is not None:
+        return line.device == port.device
+    return line.pci is not None and line.pci == port.pci
 
 
 def _sibling(record: PortRecord) -> Sibling:

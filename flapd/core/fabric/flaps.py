@@ -9,11 +9,13 @@ from flapd.core.fabric.episode import (
     begun,
     ended,
     narrowed,
+    narrowed_by_count,
     takes,
     with_down,
     with_evidence,
 )
 from flapd.core.fabric.reading import LinkReading
+from flapd.core.fabric.reasons import Reason, explained, explains, still_waiting
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.tally import BY_ITSELF
 from flapd.model.event import After, Cause, Outage
@@ -33,6 +35,7 @@ class Flaps:
         self._node = node
         self._book = book
         self._settings = settings
+        self._counter = port.witness
         self._changed: set[str] = set()
 
     @property
@@ -46,6 +49,12 @@ class Flaps:
     def _episode(self) -> Episode:
         assert self._book.episode is not None
         return self._book.episode
+
+    def count_by(self, counter: str | None) -> None:
+        """From now on by this one, or anew: what it counts says nothing of earlier downs."""
+        self._counter = counter
+        if self._book.episode is not None:
+            self._book.episode.first_value = None
 
     def go_down(self, down: Down, at_ns: int) -> Outage:
         """A flap of its own, or one down more of the last."""
@@ -71,7 +80,7 @@ class Flaps:
     def _open(self, down: Down, at_ns: int) -> Outage:
         book, port = self._book, self.port
         prefix = f"{self._node}|{port.key}|{self.boot}"
-        name = book.names.name(prefix, port.witness, down.first_value, down.count, at_ns)
+        name = book.names.name(prefix, self._counter, down.first_value, down.count, at_ns)
         is_counted = down.evidence == "witness"
         book.episode = Episode(
             name,
@@ -136,6 +145,8 @@ class Flaps:
     def come_up(self, outage: Outage, reading: LinkReading, earliest_ns: int) -> None:
         """It was last known to be down, or not known, at `earliest_ns`."""
         book, before = self._book, self._episode
+        # Counts that fall, as no kernel's should, can contradict what was told of a later moment.
+        earliest_ns = min(earliest_ns, reading.after_ns)
         up = Edge(earliest_ns, reading.after_ns, self.wall_offset_ns)
         outage, book.episode = ended(outage, before, up, self._settings)
         self.put(outage)
@@ -157,10 +168,33 @@ class Flaps:
         if episode is None:
             return
         flap = self._book.outages[episode.outage]
-        flap, episode.down = narrowed(flap, episode, reading, may_lag_ns)
+        self._put_narrowed(*narrowed(flap, episode, reading, may_lag_ns))
+
+    def narrow_by_count(self, reading: LinkReading, counted: int | None) -> None:
+        """What was read or told before the newest count: never more than its bounds."""
+        flap = self._book.outages[self._episode.outage]
+        self._put_narrowed(*narrowed_by_count(flap, self._episode, reading, counted))
+
+    def _put_narrowed(self, flap: Outage, down: Edge) -> None:
+        self._episode.down = down
         if flap.down_ns_max is not None:
-            episode.ended_ns_max = flap.down_ns_max
+            self._episode.ended_ns_max = flap.down_ns_max
         self.put(flap)
+
+    def add_evidence(self, source: str) -> None:
+        """It told of the flap that goes on, or that ended last."""
+        if self._book.episode is not None:
+            flap = self._book.outages[self._episode.outage]
+            self.put(replace(flap, evidence=with_evidence(flap.evidence, source)))
+
+    def give_reason(self, reason: Reason) -> None:
+        """To what it explains, of what is known now or will be."""
+        book = self._book
+        book.reasons = still_waiting(book.reasons, reason)
+        past = () if book.past is None or book.past.id in book.outages else (book.past,)
+        for outage in (*past, *book.outages.values()):
+            if (told := self._explained(outage)) != outage:
+                self.put(told)
 
     def end_if_over(self, now_ns: int) -> None:
         """Once the next down would be a flap of its own."""
@@ -202,13 +236,30 @@ class Flaps:
         told = []
         for outage in list(book.outages.values()):
             if outage.id in self._changed:
-                revised = replace(outage, revision=outage.revision + 1, recorded_ns=now_ns)
+                revised = replace(
+                    self._explained(outage), revision=outage.revision + 1, recorded_ns=now_ns
+                )
                 book.outages[outage.id] = revised
                 told.append(revised)
         self._changed.clear()
         kept = unsettled if book.episode is None else {*unsettled, book.episode.outage}
-        book.outages = {key: outage for key, outage in book.outages.items() if key in kept}
+        for outage in [outage for outage in book.outages.values() if outage.id not in kept]:
+            book.past = book.outages.pop(outage.id)
         return told
+
+    def _explained(self, outage: Outage) -> Outage:
+        """By all that was told near it."""
+        last_down = self._last_down(outage)
+        for reason in self._book.reasons:
+            if explains(reason, outage, last_down):
+                outage = explained(outage, reason)
+        return outage
+
+    def _last_down(self, outage: Outage) -> Edge:
+        episode = self._book.episode
+        if episode is not None and episode.outage == outage.id:
+            return episode.down
+        return outage.down if outage.count == 1 or outage.up is None else outage.up
 
 
 def _known_down_ns(down: Down) -> int | None:

@@ -11,11 +11,10 @@ net/core/dev.c. Left out is `... failed, status ..., syndrome ...` of mlx5: poll
 """
 
 import re
-from typing import Literal
 
 import msgspec
 
-About = Literal["link_down", "link_up", "module", "temperature", "firmware", "pcie", "held"]
+from flapd.model.observation import KernelLine, KernelLineAbout
 
 LONGEST_REASON = 200
 
@@ -40,7 +39,7 @@ _BEFORE_THE_TEXT = re.compile(
 )
 _FROM = re.compile(rf".* received from (?P<pci>{_PCI})")
 
-_PATTERNS: tuple[tuple[About, str], ...] = (
+_PATTERNS: tuple[tuple[KernelLineAbout, str], ...] = (
     ("link_down", r"(?:NIC )?Link (?:is )?[Dd]own"),
     ("link_down", r"set down"),
     ("link_down", r"8051: Link down(?P<reason>.*)"),
@@ -79,17 +78,6 @@ class Record(msgspec.Struct, frozen=True):
     text: str
     by_kernel: bool
     """And not written by some process."""
-
-
-class KernelLine(msgspec.Struct, frozen=True, array_like=True):
-    """What a line tells, of the function, netdev or RDMA device that it names."""
-
-    about: About
-    reason: str | None
-    """As the kernel words it; None where it says only that the link moved."""
-    pci: str | None = None
-    netdev: str | None = None
-    device: str | None = None
 
 
 def parse_record(raw: bytes) -> Record | None:

@@ -7,12 +7,18 @@ from a checkpoint goes on with these, and no total falls.
 import msgspec
 
 from flapd.core.fabric.book import Book
+from flapd.core.fabric.carrier import CarrierBook, Told
+from flapd.core.fabric.catalogue import LINK_DOWNED, stop_of
 from flapd.core.fabric.naming import Names
+from flapd.core.fabric.record import PortRecord
 from flapd.core.fabric.tally import Tally
 from flapd.core.fabric.view import DownHistogram, LinkTotals
-from flapd.core.fabric.watch import PortRecord
 from flapd.core.fabric.witness import WitnessBook
+from flapd.core.incident.view import IncidentTotals
+from flapd.core.job.view import JobTotals
 from flapd.model.port import Port
+
+_STOP = stop_of(LINK_DOWNED)
 
 
 class LastingPort(msgspec.Struct):
@@ -27,6 +33,8 @@ class LastingPort(msgspec.Struct):
     """Start of the last reading."""
     read_until_ns: int
     named_up_to: int
+    carrier_told: Told | None = None
+    """Counts that a message told before any sample did."""
 
     @classmethod
     def of(cls, record: PortRecord) -> "LastingPort":
@@ -37,10 +45,11 @@ class LastingPort(msgspec.Struct):
             book.best_rate_mbps,
             record.changes,
             book.tally.totals,
-            book.witness.value,
+            _STOP if record.reserve.in_use else book.witness.value,
             book.before_ns,
             book.read_until_ns,
             book.names.up_to,
+            record.carrier.told,
         )
 
     def record(self) -> PortRecord:
@@ -54,7 +63,8 @@ class LastingPort(msgspec.Struct):
             best_rate_mbps=self.best_rate_mbps,
             tally=Tally(totals=self.totals),
         )
-        return PortRecord(self.port, book, is_told=True, changes=self.changes)
+        carrier = CarrierBook(told=self.carrier_told)
+        return PortRecord(self.port, book, carrier=carrier, is_told=True, changes=self.changes)
 
 
 class Lasting(msgspec.Struct):
@@ -62,3 +72,5 @@ class Lasting(msgspec.Struct):
     wall_offset_ns: int | None
     down_histogram: DownHistogram
     ports: list[LastingPort]
+    job_totals: JobTotals = msgspec.field(default_factory=JobTotals)
+    incident_totals: IncidentTotals = msgspec.field(default_factory=IncidentTotals)

@@ -13,6 +13,7 @@ from flapd.core.fabric.episode import Down
 from flapd.core.fabric.flaps import Flaps
 from flapd.core.fabric.naming import Names
 from flapd.core.fabric.reading import LinkReading
+from flapd.core.fabric.reasons import Reason
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.tally import BY_ITSELF, CAUSE_OF_LAYER
 from flapd.core.fabric.witness import Account, Debt, Witness
@@ -57,6 +58,16 @@ class Ledger:
     def know_clock(self, wall_offset_ns: int) -> None:
         self._flaps.wall_offset_ns = wall_offset_ns
 
+    def count_by(self, name: str, value: int | None) -> None:
+        """Another counter of the same downs goes on where this one stands."""
+        self.witness.go_on_by(name, value)
+        self._flaps.count_by(name)
+
+    def explain(self, reason: Reason, now_ns: int) -> list[Outage]:
+        """What somebody says of a down: not that there was one, nor when."""
+        self._flaps.give_reason(reason)
+        return self._tell(now_ns)
+
     def know_port(self, port: Port) -> None:
         """Its names may have changed."""
         self._flaps.port = port
@@ -65,21 +76,46 @@ class Ledger:
         """What this reading makes known: outages opened, revised or closed."""
         if reading.before_ns < self.book.before_ns:
             self._flaps.narrow(reading, self.witness.may_lag_ns)
-        elif self.is_listed_only:
+            return self._tell(reading.after_ns)
+        if self.is_listed_only:
             self._begin(reading)
         else:
             self._take(reading)
+        self.book.before_ns = reading.before_ns
         return self._tell(reading.after_ns)
+
+    def hear(self, reading: LinkReading, *, is_news: bool) -> list[Outage]:
+        """What a message tells whose counts say when it was, or a reading that it overtook.
+
+        Of counts that nobody knew that moment came after the last reading of them.
+        """
+        counted_ns = self.book.witness.before_ns
+        if self.is_listed_only or self.book.up is None or not self.witness.can_count:
+            return []
+        if is_news and reading.after_ns >= counted_ns:
+            self._take(replace(reading, before_ns=max(reading.before_ns, counted_ns)))
+            if reading.told_by is not None:
+                self._flaps.add_evidence(reading.told_by)
+        elif not is_news:
+            self._narrow_by_count(reading)
+        return self._tell(reading.after_ns)
+
+    def overtaken(self, reading: LinkReading) -> list[Outage]:
+        """A reading of what a later count was told of already."""
+        self.book.before_ns = reading.before_ns
+        return self.hear(reading, is_news=False)
 
     def stamp(self, before_ns: int, *, witness: bool, up: bool | None) -> None:
         """Notes when a reading began, of what, and what it told of the state."""
-        book = self.book
-        if before_ns < book.before_ns:
-            return
-        book.before_ns = before_ns
+        self.book.before_ns = before_ns
         if witness:
-            book.witness.before_ns = before_ns
+            self.book.witness.before_ns = max(self.book.witness.before_ns, before_ns)
+        self._stamp_up(before_ns, up)
+
+    def _stamp_up(self, before_ns: int, up: bool | None) -> None:
+        book = self.book
         if up is not None:
+            before_ns = max(before_ns, book.up_before_ns) if up == book.up else before_ns
             book.up, book.up_before_ns = up, before_ns
             book.ever_up = book.ever_up or up
 
@@ -118,7 +154,7 @@ class Ledger:
         told = self._tell(book.before_ns)
         book.before_ns = book.read_until_ns = book.up_before_ns = 0
         book.witness.before_ns = 0
-        book.names = Names()
+        book.names, book.past, book.reasons = Names(), None, []
         book.tally.damping.at_ns += shift_ns
         book.grace_until_ns = self._settings.boot_grace.ns
         self._flaps.boot = boot
@@ -129,6 +165,7 @@ class Ledger:
     def change_witness(self, name: str | None, now_ns: int) -> list[Outage]:
         """Another counter, or the same of another netdev, counts from now on."""
         self._settle(Account(unpaid=self.witness.replace(name)), now_ns)
+        self._flaps.count_by(name)
         return self._tell(now_ns)
 
     def give_up(self, now_ns: int) -> list[Outage]:
@@ -154,7 +191,7 @@ class Ledger:
         if reading.witness is not None:
             self.witness.begin_at(reading.before_ns, reading.witness)
         self._note_rate(reading)
-        self.stamp(reading.before_ns, witness=False, up=reading.up)
+        self._stamp_up(reading.before_ns, reading.up)
 
     def _take(self, reading: LinkReading) -> None:
         book = self.book
@@ -173,14 +210,33 @@ class Ledger:
             is_owed = could_count and self.witness.can_count and not reading.admin
             self._down_by_state(reading, is_owed=is_owed)
         self._note_rate(reading)
-        self.stamp(reading.before_ns, witness=False, up=reading.up)
+        self._stamp_up(reading.before_ns, reading.up)
         self._count_certain(reading.before_ns)
         self._flaps.end_if_over(reading.before_ns)
+
+    def _narrow_by_count(self, reading: LinkReading) -> None:
+        """What it had not counted came after it: so did all that is known to have come since."""
+        book, episode = self.book, self.book.episode
+        if reading.witness is None:
+            return
+        if episode is not None and episode.first_value is not None:
+            before = book.outages[episode.outage]
+            counted = self.witness.counted_since(episode.first_value, reading.witness)
+            self._flaps.narrow_by_count(reading, counted)
+            if reading.told_by is not None and book.outages[episode.outage] != before:
+                self._flaps.add_evidence(reading.told_by)
+        book.witness.before_ns = max(book.witness.before_ns, reading.before_ns)
+        if reading.up == book.up:
+            book.up_before_ns = max(book.up_before_ns, reading.before_ns)
 
     def _ask_witness(self, reading: LinkReading, *, shows_down: bool) -> Account:
         if reading.witness is None:
             return self.witness.not_read(reading.before_ns)
-        return self.witness.read(reading.before_ns, reading.witness, shows_down=shows_down)
+        resets = self.witness.book.resets
+        account = self.witness.read(reading.before_ns, reading.witness, shows_down=shows_down)
+        if self.witness.book.resets != resets:
+            self._flaps.count_by(self.witness.name)
+        return account
 
     def _settle(self, account: Account, now_ns: int) -> None:
         """Debts that were paid, or never will be, are downs to count."""
@@ -197,14 +253,25 @@ class Ledger:
     ) -> None:
         """The witness counted downs since it was read last, or a little before: it may lag.
 
-        One that the state still shows began no earlier than the state last showed up.
+        One that the state still shows began no earlier than the state last showed up. Whoever
+        switched the port off did that once: of several, those before it went by themselves.
         """
         book = self.book
         earliest_ns = witness_before_ns - self.witness.may_lag_ns
-        if reading.up is False and account.downs == 1 and book.up is True:
+        if reading.admin and account.downs > 1:
+            by_themselves = replace(account, downs=account.downs - 1)
+            self._counted(replace(reading, up=True, admin=False), by_themselves, earliest_ns, 1)
+            account = replace(account, downs=1)
+        elif reading.up is False and account.downs == 1 and book.up is True:
             earliest_ns = max(earliest_ns, min(book.up_before_ns, witness_before_ns))
+        self._counted(reading, account, earliest_ns, 0)
+
+    def _counted(
+        self, reading: LinkReading, account: Account, earliest_ns: int, later: int
+    ) -> None:
+        """Downs of one outage, after which the witness counted so many `later` ones."""
+        value = self.book.witness.value
         unseen: Seen = "while_away" if reading.first else "unseen"
-        value = book.witness.value
         down = Down(
             Edge(earliest_ns, reading.after_ns, self.wall_offset_ns),
             evidence="witness",
@@ -212,7 +279,7 @@ class Ledger:
             at_least=account.at_least,
             seen="observed" if reading.up is False else unseen,
             cause=self._cause_now("physical", reading),
-            first_value=None if value is None else value - account.downs + 1,
+            first_value=None if value is None else value - later - account.downs + 1,
         )
         outage = self._flaps.go_down(down, reading.before_ns)
         self._count_later(outage.id, "physical", account.downs, reading.after_ns)
@@ -249,6 +316,9 @@ class Ledger:
         self, outage: Outage, reading: LinkReading, account: Account, counted_since_ns: int
     ) -> None:
         """An outage goes on, may have had more downs in it, and may be over."""
+        if reading.admin and account.downs and outage.cause in BY_ITSELF:
+            self._follow_until_switched_off(outage, reading, account, counted_since_ns)
+            return
         book, flaps = self.book, self._flaps
         is_known_down = outage.seen == "observed" and book.up is False
         if self._is_removed and (reading.up is not None or reading.witness is not None):
@@ -268,8 +338,18 @@ class Ledger:
         if reading.up is False:
             flaps.stay_down(outage, reading)
         elif reading.up:
-            earliest_ns = book.up_before_ns if is_known_down else outage.down.earliest_ns
+            began_ns = outage.down.earliest_ns
+            earliest_ns = max(book.up_before_ns, began_ns) if is_known_down else began_ns
             flaps.come_up(outage, reading, earliest_ns)
+
+    def _follow_until_switched_off(
+        self, outage: Outage, reading: LinkReading, account: Account, counted_since_ns: int
+    ) -> None:
+        """It ended unseen, and so did all downs that came after it but the last."""
+        by_themselves = replace(account, downs=account.downs - 1)
+        unseen = replace(reading, up=True, admin=False)
+        self._follow(outage, unseen, by_themselves, counted_since_ns)
+        self._counted(reading, replace(account, downs=1), counted_since_ns, 0)
 
     def _note_rate(self, reading: LinkReading) -> None:
         """How fast the port is; after a flap also whether it lost speed."""

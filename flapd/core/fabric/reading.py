@@ -6,7 +6,10 @@ from flapd.model.event import Layer
 
 
 class LinkReading(msgspec.Struct, frozen=True):
-    """None = not read this time."""
+    """None = not read this time.
+
+    Of a message that came unasked nothing tells from when on it may be: `before_ns` is 0.
+    """
 
     before_ns: int
     after_ns: int
@@ -20,3 +23,5 @@ class LinkReading(msgspec.Struct, frozen=True):
     """Nobody read the port since the last reading: what happened meanwhile, happened unwatched."""
     rate_mbps: int | None = None
     """Of a port that is up."""
+    told_by: str | None = None
+    """The source whose message it is; None: it was read."""

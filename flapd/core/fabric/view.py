@@ -5,7 +5,10 @@ from typing import Literal, get_args
 import msgspec
 from msgspec.structs import replace
 
-from flapd.model.event import Outage
+from flapd.core.fabric.module_identity import ModuleIdentity
+from flapd.core.incident.view import IncidentsView
+from flapd.core.job.view import JobsView
+from flapd.model.event import Event
 from flapd.model.port import Port
 from flapd.model.times import Edge
 
@@ -94,6 +97,10 @@ class PortView(msgspec.Struct, frozen=True):
     """`good`, `warn` or `critical`."""
     wants_state: bool = False
     """Its witness cannot be counted on: the state must be read on every fast sweep."""
+    counter: str | None = None
+    """By which its downs are counted: the witness, or what counts on where that one stops."""
+    module: ModuleIdentity | None = None
+    """Transceiver or cable that was in it last."""
 
 
 class Repair(msgspec.Struct, frozen=True):
@@ -119,6 +126,8 @@ def with_totals_of(durable: "Snapshot", now: "Snapshot") -> "Snapshot":
             replace(view, totals=totals.get(view.port.key, LinkTotals())) for view in now.ports
         ),
         down_histogram=durable.down_histogram,
+        jobs=replace(now.jobs, totals=durable.jobs.totals),
+        incidents=replace(now.incidents, totals=durable.incidents.totals),
     )
 
 
@@ -139,5 +148,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """As configured, else the ports that were up at some time and not gone for long."""
     is_scouted: bool = False
     """Discovery has told which ports are there."""
-    undurable: tuple[Outage, ...] = ()
-    """Outages that the disk has not taken yet, as they stand; totals do not hold them."""
+    jobs: JobsView = JobsView()
+    incidents: IncidentsView = IncidentsView()
+    undurable: tuple[Event, ...] = ()
+    """What the disk has not taken yet, as it stands; totals do not hold it."""

@@ -5,67 +5,43 @@ from hashlib import blake2b
 
 import msgspec
 
-from flapd.core.fabric.book import Book
 from flapd.core.fabric.catalogue import (
-    ACTIVE_STATES,
     CARRIER,
     CARRIER_DOWNS,
     CARRIER_UPS,
     FLAGS,
-    PHYSICAL_DISABLED,
-    PHYSICAL_LINK_UP,
     PHYSICAL_STATE,
     RATE_MBPS,
     STATE,
     is_vouched_for,
-    state_is_constant,
     stop_of,
 )
 from flapd.core.fabric.damping import penalty_at
 from flapd.core.fabric.ledger import Ledger
-from flapd.core.fabric.quality import SYMBOL_ERRORS, Level, Quality, bit_error_ratio, look
-from flapd.core.fabric.reading import LinkReading
+from flapd.core.fabric.link import Link
+from flapd.core.fabric.module_identity import ModuleIdentity
+from flapd.core.fabric.quality import SYMBOL_ERRORS, bit_error_ratio, look
+from flapd.core.fabric.reasons import Reason
+from flapd.core.fabric.record import PortRecord
+from flapd.core.fabric.reserve import Reserve
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import NOT_READ, PortView, Repair, WitnessStatus
-from flapd.model.event import Change, Event, Layer, Outage, PortChange
+from flapd.model.event import Change, Event, Outage, PortChange
 from flapd.model.observation import (
-    READ_CARRIER,
     READ_FIRST,
     READ_RATE,
     READ_STATE,
+    READ_STATISTICS,
     READ_WITNESS,
+    LinkHint,
     Sample,
 )
 from flapd.model.port import Port
 
-_IFF_UP = 1
-_WRAP = 1 << 32
 _OF_THE_LINK = frozenset({STATE, PHYSICAL_STATE, CARRIER, CARRIER_DOWNS, CARRIER_UPS, FLAGS})
+_OF_NETDEV = ("net/", "ethtool/")
 _GONE = "ENODEV"
 """What a descriptor gives whose device was unregistered, also if it is back by now."""
-
-
-class PortRecord(msgspec.Struct):
-    """What is kept of one port: the checkpoint holds just this."""
-
-    port: Port
-    book: Book = msgspec.field(default_factory=Book)
-    values: dict[str, int] = {}
-    carrier_on_difference: int | None = None
-    """Carrier ups less downs while the carrier is on: then the counts alone tell the carrier."""
-    is_told: bool = False
-    """That it was found."""
-    changes: int = 0
-    """Revisions of the port told so far."""
-    told_witness: WitnessStatus = "unproven"
-    told_flapping: bool = False
-    unregistered: bool = False
-    """Its device said that it is gone, and nothing of it was read since."""
-    quality: Quality = msgspec.field(default_factory=Quality)
-    told_level: Level = "good"
-    repaired: Repair | None = None
-    gone_unix_ns: int | None = None
-    """When discovery last found that it is not there; None while it is."""
 
 
 class PortWatch:
@@ -74,6 +50,8 @@ class PortWatch:
     def __init__(self, node: str, record: PortRecord, *, boot: str, settings: FlapSettings) -> None:
         self.record = record
         self.ledger = Ledger(node, record.port, record.book, boot=boot, settings=settings)
+        self._link = Link(record)
+        self._reserve = Reserve(record.reserve, self.ledger)
         self.present = record.gone_unix_ns is None
         """As last known, until discovery tells."""
         self.errors: dict[str, str] = {}
@@ -98,7 +76,7 @@ class PortWatch:
             events.append(self.changed("described", _difference(before, port), now_ns))
         self.present, record.gone_unix_ns = True, None
         if port.counted_by != before.counted_by:
-            record.carrier_on_difference = None
+            self._forget_counts()
             events += self.ledger.change_witness(port.witness, now_ns)
         return events
 
@@ -117,8 +95,9 @@ class PortWatch:
 
     def begin_boot(self, boot: str, shift_ns: int) -> list[Event]:
         """The machine started anew, and the counts of netdevs with it."""
-        self.record.carrier_on_difference = None
-        return [*self.ledger.begin_boot(boot, shift_ns)]
+        told = self.ledger.begin_boot(boot, shift_ns)
+        self._forget_counts()
+        return [*told]
 
     def not_read(self) -> None:
         """Nobody can say now how it is."""
@@ -141,7 +120,7 @@ class PortWatch:
         """Takes one sample: what it makes known of outages, and of the port itself."""
         book, reads = self.record.book, sample.reads
         if sample.before_ns < book.before_ns:
-            return [*self.ledger.observe(self._late_reading(sample))]
+            return [*self.ledger.observe(self._link.late_reading(sample))]
         book.read_until_ns = sample.after_ns
         if self._is_unregistered(sample):
             self._merge(sample)
@@ -154,14 +133,47 @@ class PortWatch:
             self._merge(sample)
         if is_quiet:
             tells_state = reads & (READ_WITNESS if self._told_by_carrier else READ_STATE)
-            self.ledger.stamp(
-                sample.before_ns,
-                witness=bool(reads & READ_WITNESS),
-                up=True if tells_state else None,
-            )
+            counted = reads & self._counted_with
+            up = True if tells_state else None
+            self.ledger.stamp(sample.before_ns, witness=bool(counted), up=up)
+            if reads & READ_STATISTICS:
+                self._reserve.look(sample, self.record.values, self.errors, moves=False)
             return []
-        outages = self.ledger.observe(self._link_reading(sample))
+        outages = self._observe_link(sample)
+        self._reserve.look(sample, self.record.values, self.errors, moves=True)
         return [*outages, *self._changes(sample.after_ns)]
+
+    def _observe_link(self, sample: Sample) -> list[Outage]:
+        ledger = self.ledger
+        if (overtaken := self._link.overtaken_reading(sample)) is not None:
+            return ledger.overtaken(overtaken)
+        counted = sample.reads & self._counted_with
+        value = self.record.values.get(ledger.witness.name or "") if counted else None
+        resets = self.record.book.witness.resets
+        outages = ledger.observe(self._link.reading(sample, value))
+        if self.record.book.witness.resets != resets:
+            self._link.carrier.forget_netdev()
+        return outages
+
+    def hear(self, hint: LinkHint) -> list[Event]:
+        """The kernel tells of its netdev: what its counts have counted had happened by then."""
+        heard = self._link.hear(hint)
+        if heard is None:
+            return []
+        outages = self.ledger.hear(heard.reading, is_news=heard.is_news)
+        return [*outages, *self._changes(hint.monotonic_ns)]
+
+    def explain(self, reason: Reason, now_ns: int) -> list[Event]:
+        """Somebody says why it went down, or that it did."""
+        return [*self.ledger.explain(reason, now_ns)]
+
+    def module_seen(self, module: ModuleIdentity, now_ns: int) -> list[Event]:
+        """What is plugged in now."""
+        before, self.record.module = self.record.module, module
+        if module == before:
+            return []
+        note = " ".join(part or "-" for part in (module.vendor, module.part, module.serial))
+        return [self.changed("module", note, now_ns)]
 
     def changed(self, change: Change, note: str, now_ns: int) -> PortChange:
         """The next revision of the port."""
@@ -184,7 +196,8 @@ class PortWatch:
     def view(self, now_ns: int) -> PortView:
         record, book = self.record, self.record.book
         outage = self.ledger.open_outage
-        witness_error = record.port.witness in self.errors
+        counter = self.ledger.witness.name
+        witness_error = counter in self.errors
         values, errors = record.values, self.errors
         if not self._fresh:  # what was read once is not what stands now
             stale = dict.fromkeys(values, NOT_READ) if self.last_read_ns is not None else {}
@@ -221,25 +234,31 @@ class PortWatch:
             bit_error_ratio=bit_error_ratio(record.quality, now_ns, rate_mbps),
             bit_error_level=record.quality.level,
             wants_state=self._wants_state,
+            counter=counter,
+            module=record.module,
         )
 
     @property
     def witness_status(self) -> WitnessStatus:
-        return (
-            "unreadable" if self.record.port.witness in self.errors else self.ledger.witness.status
-        )
+        witness = self.ledger.witness
+        return "unreadable" if witness.name in self.errors else witness.status
 
     @property
     def _wants_state(self) -> bool:
         status = self.witness_status
         if status == "unproven":
             return not is_vouched_for(self.record.port.witness or "")
-        return status != "live"
+        return status != "live" or self.record.reserve.in_use
+
+    @property
+    def _counted_with(self) -> int:
+        """What tells that the counter of downs was read."""
+        return READ_STATISTICS if self.record.reserve.in_use else READ_WITNESS
 
     @property
     def _told_by_carrier(self) -> bool:
         """The netdev's counts tell up and down exactly, without its lagging state."""
-        return self.record.carrier_on_difference is not None
+        return self._link.carrier.is_told
 
     @property
     def _teller_is_unreadable(self) -> bool:
@@ -258,8 +277,13 @@ class PortWatch:
 
     def _lose_track(self, now_ns: int) -> Sequence[Outage]:
         self._fresh = False
-        self.record.carrier_on_difference = None
-        return self.ledger.lose_track(now_ns)
+        told = self.ledger.lose_track(now_ns)
+        self._forget_counts()
+        return told
+
+    def _forget_counts(self) -> None:
+        self._link.carrier.forget()
+        self._reserve.forget()
 
     def _changes(self, now_ns: int) -> list[PortChange]:
         """What is new about the port beside its outages."""
@@ -283,14 +307,15 @@ class PortWatch:
 
         For most samples this holds, and then the ledger need not be asked.
         """
-        witness = self.record.port.witness
+        witness, record = self.ledger.witness.name, self.record
         return (
             self.ledger.quiet
+            and record.carrier.told is None
             and not sample.errors
             and not sample.reads & (READ_FIRST | READ_RATE)
             and _OF_THE_LINK.isdisjoint(sample.values)
             and witness not in sample.values
-            and (witness is None or self.record.book.witness.value is not None)
+            and (witness is None or record.book.witness.value == record.values.get(witness))
         )
 
     def _merge(self, sample: Sample) -> None:
@@ -307,76 +332,9 @@ class PortWatch:
             errors.pop(name, None)
         self.record.values, self.errors = values, errors
 
-    def _link_reading(self, sample: Sample) -> LinkReading:
-        values, port = self.record.values, self.record.port
-        witness = None
-        if sample.reads & READ_WITNESS and port.witness is not None:
-            witness = values.get(port.witness)
-        up: bool | None = None
-        layer: Layer | None = "physical"
-        if port.witness == CARRIER_DOWNS and witness is not None:
-            up = self._carrier(sample, witness)
-        if up is None and not self._told_by_carrier and sample.reads & READ_STATE:
-            up, layer = self._state(values)
-        if up and port.link_layer != "InfiniBand" and self._is_switched_off():
-            up = False  # some drivers keep the carrier of an interface that is off
-        is_up = self.record.book.up if up is None else up
-        return LinkReading(
-            sample.before_ns,
-            sample.after_ns,
-            witness,
-            up,
-            layer,
-            admin=up is False and self._is_switched_off(),
-            first=sample.first,
-            rate_mbps=values.get(RATE_MBPS) if is_up and sample.reads & READ_RATE else None,
-        )
-
-    def _late_reading(self, sample: Sample) -> LinkReading:
-        """Only what the sample itself says: what it left out was said relative to another."""
-        up, layer = None, None
-        if STATE in sample.values and not self._told_by_carrier:
-            up, layer = self._state(sample.values)
-        witness = sample.values.get(self.record.port.witness or "")
-        return LinkReading(sample.before_ns, sample.after_ns, witness, up, layer)
-
-    def _is_switched_off(self) -> bool:
-        """By the interface's flag; on InfiniBand by the physical state.
-
-        On RoCE that one is Disabled whenever the carrier is off (
-        drivers/infiniband/hw/mlx5/main.c, mlx5_query_port_roce).
-        """
-        values = self.record.values
-        if self.record.port.link_layer == "InfiniBand":
-            return values.get(PHYSICAL_STATE) == PHYSICAL_DISABLED
-        flags = values.get(FLAGS)
-        return flags is not None and not flags & _IFF_UP
-
-    def _carrier(self, sample: Sample, downs: int) -> bool | None:
-        """Carrier off adds a down and carrier on an up, so their difference tells which is last."""
-        values, record = self.record.values, self.record
-        ups, carrier = values.get(CARRIER_UPS), values.get(CARRIER)
-        if ups is None:
-            return None
-        if sample.reads & READ_CARRIER and carrier is not None:
-            record.carrier_on_difference = ups - downs + (0 if carrier else 1)
-        if record.carrier_on_difference is None:
-            return None
-        # Either may have wrapped at 2^32 before the other.
-        over = (ups - downs - record.carrier_on_difference) % _WRAP
-        return over < _WRAP // 2
-
-    def _state(self, values: dict[str, int]) -> tuple[bool | None, Layer | None]:
-        state, physical = values.get(STATE), values.get(PHYSICAL_STATE)
-        if state is None or state_is_constant(self.record.port.driver):
-            return None, None
-        if physical is None:
-            return state in ACTIVE_STATES, None
-        return state in ACTIVE_STATES, "logical" if physical == PHYSICAL_LINK_UP else "physical"
-
 
 def _is_of_device(name: str) -> bool:
-    return not name.startswith("net/")
+    return not name.startswith(_OF_NETDEV)
 
 
 def _difference(before: Port, port: Port) -> str:

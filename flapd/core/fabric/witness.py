@@ -62,6 +62,8 @@ class Witness:
     def __init__(self, name: str | None, book: WitnessBook) -> None:
         self.name = name
         self.book = book
+        self.is_relieved = False
+        """Where it stops another counter takes over, and so it misses none."""
 
     @property
     def status(self) -> WitnessStatus:
@@ -79,6 +81,7 @@ class Witness:
             self.name is not None
             and self.book.value is not None
             and self.book.value == stop_of(self.name)
+            and not self.is_relieved
         )
 
     @property
@@ -100,7 +103,7 @@ class Witness:
         """Takes one reading; `shows_down` is one with which the state went down."""
         book = self.book
         rise, was_reset = self._rise(value)
-        book.value, book.before_ns = value, before_ns
+        book.value, book.before_ns = value, max(book.before_ns, before_ns)
         book.moved = book.moved or rise > 0
         rise -= min(rise, book.counted_unread)
         book.counted_unread = 0
@@ -114,9 +117,20 @@ class Witness:
             at_least=was_reset or self.at_its_stop,
         )
 
+    def counted_since(self, earlier: int, value: int) -> int | None:
+        """Downs between two of its values; None where `value` is the earlier one."""
+        return rise_between(self.name or "", earlier, value)
+
     def begin_at(self, before_ns: int, value: int) -> None:
         """Counts from here, whatever it counted before."""
         self.book.value, self.book.before_ns = value, before_ns
+
+    def go_on_by(self, name: str, value: int | None) -> None:
+        """Another counter goes on where this one stands, from a value that means the same.
+
+        What is owed, that one will pay.
+        """
+        self.name, self.book.value = name, value
 
     def not_read(self, now_ns: int) -> Account:
         """Another reading without it."""

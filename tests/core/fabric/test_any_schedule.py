@@ -12,8 +12,8 @@ from hypothesis.stateful import (
 )
 
 from flapd.core.engine import Engine
+from flapd.core.fabric.record import PortRecord
 from flapd.core.fabric.settings import FlapSettings
-from flapd.core.fabric.watch import PortRecord
 from flapd.model.duration import Duration
 from flapd.model.event import Outage
 from flapd.model.observation import (

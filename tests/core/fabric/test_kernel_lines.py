@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from flapd.core.fabric.kernel_lines import (
     LONGEST_REASON,
-    KernelLine,
     Record,
     parse_line,
     parse_record,
 )
+from flapd.model.observation import KernelLine
 
 PCI = "0000:05:00.0"
 

@@ -605,3 +605,44 @@ def test_counts_and_totals_agree_whatever_a_counter_does(
     assert counted == known_downs(ledger)
     revisions = [(outage.id, outage.revision) for outage in told]
     assert len(set(revisions)) == len(revisions)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_of_downs_before_a_port_was_switched_off_only_the_last_is_by_hand(first: bool) -> None:
+    """Of a restart, too: what went while nobody watched went by itself."""
+    ledger = ledger_of(ROCE)
+    off = msgspec.structs.replace(read(200, 13, up=False, first=first), admin=True)
+
+    told = play(ledger, read(0, 10, up=True), off, read(5000, 13, up=True))
+
+    last = {outage.id: outage for outage in told}.values()
+    assert [(o.cause, o.count, o.status) for o in last] == [
+        ("link", 2, "closed"),
+        ("admin", 1, "closed"),
+    ]
+    totals = ledger.book.tally.totals.downs
+    assert (totals["link"], totals["admin"]) == (2, 1)
+
+
+@pytest.mark.parametrize("more", [1, 3])
+def test_an_outage_that_ended_unseen_before_a_port_was_switched_off_went_by_itself(
+    more: int,
+) -> None:
+    ledger = ledger_of(ROCE)
+    off = msgspec.structs.replace(read(200, 11 + more, up=False), admin=True)
+
+    told = play(
+        ledger,
+        read(0, 10, up=True),
+        read(100, 11, up=False),
+        off,
+        read(5000, 11 + more, up=True),
+    )
+
+    last = {outage.id: outage for outage in told}.values()
+    assert [(o.cause, o.count, o.status) for o in last] == [
+        ("link", more, "closed"),
+        ("admin", 1, "closed"),
+    ]
+    totals = ledger.book.tally.totals.downs
+    assert (totals["link"], totals["admin"]) == (more, 1)

@@ -1,7 +1,8 @@
 import pytest
 
+from flapd.core.fabric.record import PortRecord
 from flapd.core.fabric.settings import FlapSettings
-from flapd.core.fabric.watch import PortRecord, PortWatch
+from flapd.core.fabric.watch import PortWatch
 from flapd.model.duration import Duration
 from flapd.model.event import Outage
 from flapd.model.observation import (

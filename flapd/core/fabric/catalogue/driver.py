@@ -29,6 +29,9 @@ class Driver(msgspec.Struct, frozen=True):
     refreshed_by: str | None = None
     """The only file whose read keeps what it refreshed for the others, for 10 ms (core/sysfs.c:
     update_hw_stats); None = that of any does."""
+    statistics_commands: int = 1
+    """One reading of its netdev's statistics (ethtool -S), whatever of them is wanted."""
+    ipoib_statistics_commands: int = 1
     counts_link_downed_on: frozenset[str] = _INFINIBAND_ONLY
     """Link layers on which counters/link_downed counts downs."""
     own_witness: str | None = None
@@ -50,6 +53,9 @@ _DRIVERS = (
         ethernet_state_commands=2,  # PTYS, QUERY_NIC_VPORT_CONTEXT
         refresh_commands=3,  # QUERY_Q_COUNTER, PPCNT, QUERY_CONG_STATISTICS
         refreshed_by="hw_counters/rx_write_requests",  # hw/mlx5/counters.c: mlx5_ib_get_hw_stats
+        # mlx5/core/en_stats.c: some thirty groups of registers, of which ipoib/ethtool.c has nine
+        statistics_commands=40,
+        ipoib_statistics_commands=10,
         disassociates=True,
     ),
     Driver("mlx4", state_commands=2, disassociates=True),

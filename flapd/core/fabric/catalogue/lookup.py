@@ -121,8 +121,13 @@ def refreshes_the_rest(driver: str | None, name: str) -> bool:
     return driver_of(driver).refreshed_by == _plain(name)
 
 
-def commands_of(driver: str | None, link_layer: str, names: Iterable[str]) -> int:
-    """Commands of the firmware that it takes to read these files in this order, within 10 ms."""
+def commands_of(
+    driver: str | None, link_layer: str, names: Iterable[str], *, at_once: bool = False
+) -> int:
+    """Commands of the firmware that it takes to read these files in this order, within 10 ms.
+
+    `at_once`: all hardware counters are told in one message, which is one refresh.
+    """
     known = driver_of(driver)
     infiniband = link_layer == "InfiniBand"
     query = known.state_commands if infiniband else known.ethernet_state_commands
@@ -134,8 +139,16 @@ def commands_of(driver: str | None, link_layer: str, names: Iterable[str]) -> in
             commands += known.pma_commands
         elif name.startswith(_HARDWARE) and not refreshed:
             commands += known.refresh_commands
-            refreshed = known.refreshed_by in {None, _plain(name)}
+            refreshed = at_once or known.refreshed_by in {None, _plain(name)}
     return commands
+
+
+def statistics_commands_of(driver: str | None, link_layer: str) -> int:
+    """Commands of the firmware that one reading of a netdev's statistics takes."""
+    known = driver_of(driver)
+    if link_layer == "InfiniBand":
+        return known.ipoib_statistics_commands
+    return known.statistics_commands
 
 
 def short_name(name: str) -> str:

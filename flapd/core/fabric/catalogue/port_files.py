@@ -93,6 +93,10 @@ PORT_COUNTERS = (
     _wraps_at_32(CARRIER_DOWNS, "carrier_down_changes", meaning="link_down"),
     _wraps_at_32(CARRIER_UPS, "carrier_up_changes", klass="state"),
     _wraps_at_32(
-        LINK_DOWN_EVENTS_PHY, "link_down_events_phy", "rare", meaning="link_down", lag_ns=SECOND_NS
+        LINK_DOWN_EVENTS_PHY,
+        "link_down_events_phy",
+        "rare",
+        meaning="link_down",
+        lag_ns=2 * SECOND_NS,  # a second as link_downed, and one for which its reading may be older
     ),
 )

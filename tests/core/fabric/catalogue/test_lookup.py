@@ -13,6 +13,7 @@ from flapd.core.fabric.catalogue import (
     refreshes_the_rest,
     rise_between,
     short_name,
+    statistics_commands_of,
     stop_of,
     tier_of,
     transmitted_among,
@@ -197,6 +198,18 @@ def test_reading_costs_commands_of_the_firmware(
     driver: str, link_layer: str, names: tuple[str, ...], commands: int
 ) -> None:
     assert commands_of(driver, link_layer, names) == commands
+
+
+def test_counters_told_at_once_cost_one_refresh_in_whatever_order() -> None:
+    names = ("state", *MLX5_SWEEP[::-1])
+
+    assert commands_of("mlx5_core", "InfiniBand", names, at_once=True) == 5 + 3
+
+
+def test_statistics_of_a_netdev_are_dear_and_those_of_ipoib_less() -> None:
+    assert statistics_commands_of("mlx5_core", "Ethernet") == 40
+    assert statistics_commands_of("mlx5_core", "InfiniBand") == 10
+    assert statistics_commands_of("nobody_knows", "Ethernet") == 1
 
 
 def test_a_driver_without_data_counters_has_others_of_what_was_sent() -> None:

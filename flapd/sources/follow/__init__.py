@@ -1,0 +1,1 @@
+"""Logs and dumps, followed as they grow."""

@@ -1,0 +1,1 @@
+"""Training jobs, as this node's processes show them."""
