@@ -1,21 +1,32 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from flapd.core.cost.settings import JobSettings
 from flapd.core.engine import CheckpointError, Engine
 from flapd.core.fabric.settings import FlapSettings
 from flapd.model.duration import Duration
-from flapd.model.event import Event, Outage
+from flapd.model.event import Event, Outage, PortChange
+from flapd.model.fault import Fault, FaultKind
+from flapd.model.finding import Member, Network, Note, PlannedPause, Setting
+from flapd.model.job import Job, JobFound, PortUse, Rank
 from flapd.model.observation import (
     READ_FIRST,
     READ_RATE,
+    READ_SLOW,
     READ_STATE,
     READ_WITNESS,
     ClockPair,
+    DumpsRead,
     Expectations,
+    FaultRead,
+    JobSeen,
+    JobsPresent,
     Maintenance,
+    Noted,
     Observation,
     PortSeen,
     PortsPresent,
@@ -28,10 +39,23 @@ from flapd.model.port import Port
 
 MS = 1_000_000
 WITNESS = "counters/link_downed"
+SENT = "counters/port_xmit_data"
+EXHAUSTED = "hw_counters/req_transport_retries_exceeded"
 PORTS = [
-    Port(f"guid-{number}/1", f"mlx5_{number}", 1, "InfiniBand", witnesses=(WITNESS,))
+    Port(f"guid-{number}/1", f"mlx5_{number}", 1, "InfiniBand", driver="mlx5", witnesses=(WITNESS,))
     for number in range(2)
 ]
+JOB = JobFound(
+    job="1",
+    scheduler=None,
+    ranks=(),
+    world_size=None,
+    gpus=None,
+    ports={},
+    queue_pairs_in_error={},
+    environment=None,
+    conf_files=(),
+)
 SETTINGS = FlapSettings(
     merge_within=Duration(200 * MS), drop_after=Duration(500 * MS), boot_grace=Duration(300 * MS)
 )
@@ -42,6 +66,14 @@ def run(engine: Engine, observations: Sequence[Observation]) -> list[Event]:
 
 
 KINDS = ("tick", "gone", "seen", "clock", "stuck", "expect", "maintain", "repaired")
+OF_JOBS = ("job", "present", "fault", "note", "dumps")
+FAULT_KINDS_OFTEN: tuple[FaultKind, ...] = (
+    "port_event",
+    "transport_error",
+    "nccl_error",
+    "watchdog_timeout",
+    "process_death",
+)
 
 
 @st.composite
@@ -49,14 +81,74 @@ def histories(draw: st.DrawFn) -> list[Observation]:
     """Anything a sampler might tell, in order of time."""
     told: list[Observation] = [ClockPair(0, 1_000_000 * MS, "boot1")]
     told += [PortSeen(port, 0) for port in PORTS]
-    now_ms = 0
+    now_ms, boots = 0, 1
     for _ in range(draw(st.integers(0, 40))):
         now_ms += draw(st.integers(1, 300))
         port = draw(st.sampled_from(PORTS))
-        kind = draw(st.sampled_from(["sample"] * 9 + [*KINDS]))
+        kind = draw(st.sampled_from(["sample"] * 9 + [*KINDS] + [*OF_JOBS] * 2))
         late_ms = draw(st.sampled_from([0, 0, 0, 0, 150]))
-        told.append(_observation(draw, kind, port, max(0, now_ms - late_ms) * MS))
+        now_ns = max(0, now_ms - late_ms) * MS
+        if kind in OF_JOBS:
+            told.append(_of_job(draw, kind, now_ns))
+        elif kind == "clock":
+            boots += draw(st.sampled_from([0, 0, 0, 1]))
+            unix_ns = now_ns + draw(st.integers(0, 10**18))
+            told.append(ClockPair(now_ns, unix_ns, f"boot{boots}"))
+        else:
+            told.append(_observation(draw, kind, port, now_ns))
     return told
+
+
+def _of_job(draw: st.DrawFn, kind: str, now_ns: int) -> Observation:
+    """Anything a job reader might tell."""
+    job = draw(st.sampled_from(["1", "1", "2"]))
+    if kind == "job":
+        return JobSeen(_job(draw, job), now_ns)
+    if kind == "present":
+        return JobsPresent(draw(st.sampled_from([("1",), ("1", "2"), ()])), (), now_ns)
+    if kind == "fault":
+        return FaultRead(_fault(draw, now_ns), now_ns)
+    named = draw(st.sampled_from([None, job]))
+    if kind == "dumps":
+        return DumpsRead(named, (), (float(draw(st.integers(1, 3))),), now_ns)
+    notes: list[Note] = [
+        Setting("NCCL_IB_TIMEOUT", draw(st.sampled_from(["18", "22"])), None, 7),
+        Network(None, 8, ("mlx5_1:1/IB",)),
+        Member(None, 7, 3, 64, None, None, None, None),
+        PlannedPause("checkpoint", None, 0),
+    ]
+    return Noted(named, draw(st.sampled_from(notes)), now_ns)
+
+
+def _job(draw: st.DrawFn, job: str) -> JobFound:
+    ports: list[dict[str, PortUse]] = [{}, {}, {PORTS[0].key: "queue_pair"}]
+    pid = 7 if job == "1" else 8
+    started_ns = draw(st.sampled_from([0, 10**15]))
+    return replace(
+        JOB,
+        job=job,
+        ranks=(Rank(rank=None, pid=pid, started_unix_ns=started_ns),),
+        world_size=draw(st.sampled_from([None, 64])),
+        ports=draw(st.sampled_from(ports)),
+    )
+
+
+def _fault(draw: st.DrawFn, now_ns: int) -> Fault:
+    pid = draw(st.sampled_from([None, 7, 8, 9]))
+    kind = draw(st.sampled_from(FAULT_KINDS_OFTEN))
+    at_ns = max(0, now_ns - draw(st.sampled_from([0, 300, 3000])) * MS) + 10**15
+    return Fault(
+        id=f"fault-{kind}-{pid}-{at_ns}",
+        kind=kind,
+        form=kind,
+        text="",
+        time_ns=draw(st.sampled_from([None, at_ns, at_ns])),
+        clock_error_ns=0,
+        job=draw(st.sampled_from([None, None, "2"])),
+        pid=pid,
+        timeout_seconds=600.0 if kind == "watchdog_timeout" else None,
+        hca=draw(st.sampled_from([None, "mlx5_0"])) if kind == "port_event" else None,
+    )
 
 
 def _observation(  # noqa: PLR0911 - one kind after the other
@@ -68,9 +160,6 @@ def _observation(  # noqa: PLR0911 - one kind after the other
         return PortsPresent(tuple(other.key for other in PORTS if other != port), (), now_ns)
     if kind == "seen":
         return PortSeen(port, now_ns)
-    if kind == "clock":
-        boot = draw(st.sampled_from(["boot1", "boot1", "boot1", "boot2"]))
-        return ClockPair(now_ns, now_ns + draw(st.integers(0, 10**18)), boot)
     if kind == "stuck":
         return ReaderStuck(port.device, draw(st.sampled_from([None, now_ns])), now_ns)
     if kind == "expect":
@@ -88,6 +177,8 @@ def _observation(  # noqa: PLR0911 - one kind after the other
                 "state": st.integers(0, 6),
                 "phys_state": st.integers(0, 8),
                 "rate_mbps": st.sampled_from([200_000, 400_000]),
+                SENT: st.integers(0, 10**12),
+                EXHAUSTED: st.integers(0, 3),
             },
         )
     )
@@ -99,6 +190,7 @@ def _observation(  # noqa: PLR0911 - one kind after the other
                 READ_WITNESS | READ_STATE,
                 READ_WITNESS | READ_STATE | READ_RATE,
                 READ_FIRST,
+                READ_SLOW | READ_STATE,
                 0,
             ]
         )
@@ -163,7 +255,10 @@ def assert_ordered(outage: Outage) -> None:
 @given(histories())
 def test_totals_agree_with_the_events(observations: list[Observation]) -> None:
     engine = Engine("node7", SETTINGS)
-    last = {event.id: event for event in run(engine, observations)}
+    told = run(engine, observations)
+    # Totals of a port go with it.
+    assume(not any(isinstance(one, PortChange) and one.change == "forgotten" for one in told))
+    last = {event.id: event for event in told}
 
     snapshot = engine.snapshot()
     outages = [event for event in last.values() if isinstance(event, Outage)]
@@ -188,13 +283,53 @@ def test_totals_agree_with_the_events(observations: list[Observation]) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [{"fabric": b"garbage"}, {"version": b"0"}, {"fabric": b""}, {"version": b""}],
+    [
+        {"jobs": b"garbage"},
+        {"fabric": b"garbage"},
+        {"version": b"0"},
+        {"fabric": b""},
+        {"version": b""},
+    ],
 )
 def test_a_checkpoint_of_another_version_or_damaged_is_told(damage: dict[str, bytes]) -> None:
     checkpoint = {**Engine("node7", SETTINGS).checkpoint(), **damage}
 
     with pytest.raises(CheckpointError):
         Engine("node7", SETTINGS, checkpoint)
+
+
+def test_a_checkpoint_of_before_there_were_jobs_goes_on_without_them() -> None:
+    engine = Engine("node7", SETTINGS)
+    run(engine, [ClockPair(0, 0, "boot1"), PortSeen(PORTS[0], 0)])
+    checkpoint = engine.checkpoint()
+    for name in ("jobs", "job_settings", "cost_settings"):
+        del checkpoint[name]
+
+    for anew in (Engine("node7", SETTINGS, checkpoint), Engine.of_recording("node7", checkpoint)):
+        assert [view.port for view in anew.snapshot().ports] == PORTS[:1]
+        assert anew.snapshot().jobs.running == ()
+
+
+def test_a_recording_goes_on_with_the_settings_of_jobs_that_were_in_force() -> None:
+    first = Engine("node7", SETTINGS, job=JobSettings(ib_timeout=19))
+    second = Engine.of_recording("node7", first.checkpoint())
+    told = [run(engine, [ClockPair(0, 0, "boot1"), JobSeen(JOB, 10)]) for engine in (first, second)]
+
+    assert told[0] == told[1]
+    (job,) = told[0]
+    assert isinstance(job, Job)
+    assert job.policy["ib_timeout"].value == 19
+
+
+def test_what_was_counted_of_jobs_outlives_a_checkpoint_that_cannot_be_used() -> None:
+    engine = Engine("node7", SETTINGS)
+    fault = Fault(id="fault-1", kind="heartbeat", form="", text="", time_ns=None, clock_error_ns=0)
+    run(engine, [FaultRead(fault, 0), Tick(1), Tick(60_000 * MS)])
+    checkpoint = {**engine.checkpoint(), "version": b"0"}
+
+    anew = Engine.with_totals_of("node7", SETTINGS, checkpoint, 3_000 * MS)
+
+    assert anew.snapshot().jobs.totals.faults["heartbeat"] == 1
 
 
 def test_of_a_checkpoint_that_cannot_be_used_no_total_falls() -> None:

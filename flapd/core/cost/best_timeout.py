@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 from itertools import islice, repeat
-from operator import mul
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from flapd.core.cost.survival import Observed, weights
 
 TIMEOUTS = range(17, 26)
 RETRIES = range(1, 8)
+RESAMPLES = 200
 
 _ALIKE = 1e-9
 
@@ -45,6 +45,8 @@ class Advice(msgspec.Struct, frozen=True):
     expected_high: float
     policies: tuple[Policy, ...]
     """All that were compared."""
+    in_force: Policy
+    """That of the job, for the same outages."""
 
 
 class _Study:
@@ -54,21 +56,37 @@ class _Study:
         self.outages = outages
         self.distinct = sorted(set(outages))
         self._column = {one: column for column, one in enumerate(self.distinct)}
+        base = replace(base, usable_after_seconds=0.0)
         self.cases = [
-            replace(base, ib_timeout=timeout, retry_cnt=retries, usable_after_seconds=0.0)
+            replace(base, ib_timeout=timeout, retry_cnt=retries)
             for timeout in TIMEOUTS
             for retries in RETRIES
         ]
-        lengths = [*(one.seconds for one in self.distinct), math.inf]
-        self._losses = [[_lost(case, length) for length in lengths] for case in self.cases]
+        self.in_force = base
+        self._lengths = [*(one.seconds for one in self.distinct), math.inf]
+        self._losses = [self._of(case) for case in self.cases]
 
     def expected(self, outages: Iterable[Observed]) -> list[float]:
         """Seconds lost per flap under each policy."""
+        shares = self._shares(outages)
+        return [_mean(losses, shares) for losses in self._losses]
+
+    def expected_in_force(self) -> float:
+        return _mean(self._of(self.in_force), self._shares(self.outages))
+
+    def _of(self, case: Case) -> list[float]:
+        return [_lost(case, length) for length in self._lengths]
+
+    def _shares(self, outages: Iterable[Observed]) -> list[float]:
         counts = [0] * len(self.distinct)
         for one in outages:
             counts[self._column[one]] += 1
-        shares = weights(self.distinct, counts)
-        return [sum(map(mul, losses, shares)) for losses in self._losses]
+        return weights(self.distinct, counts)
+
+
+def _mean(losses: Sequence[float], shares: Sequence[float]) -> float:
+    """A loss without end counts only where it can be."""
+    return sum(loss * share for loss, share in zip(losses, shares, strict=True) if share)
 
 
 def _lost(case: Case, seconds: float) -> float:
@@ -76,7 +94,7 @@ def _lost(case: Case, seconds: float) -> float:
 
 
 def best_timeout(
-    base: Case, outages: Sequence[Observed], *, resamples: int = 200, seed: int = 1
+    base: Case, outages: Sequence[Observed], *, resamples: int = RESAMPLES, seed: int = 1
 ) -> Advice:
     """The cheapest of all timeouts and retry counts; `base` says everything else.
 
@@ -98,6 +116,7 @@ def best_timeout(
         expected_low=spread[resamples * 5 // 100],
         expected_high=spread[(resamples * 95 - 1) // 100],
         policies=policies,
+        in_force=_policy(study.in_force, study.expected_in_force()),
     )
 
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from flapd.core.cost.inputs import Inputs, checkpoint_age
 from flapd.core.cost.releases import Launcher, Releases, with_releases
+from flapd.core.cost.repeated import Checkpoints
 from flapd.core.cost.restart import with_restart
 from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.cost.timer import Schedule
@@ -38,6 +39,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     restart: float | None = None
     checkpoint_age: float | None = None
     checkpoint_interval: float | None = None
+    checkpoint_cost: float | None = None
     price: float | None = None
     preset: Literal["in-process", "automated", "manual"] | None = None
     nccl: str | None = None
@@ -99,6 +101,18 @@ def inputs_of(question: Question, job: JobSettings, cost: CostSettings) -> Input
         inputs = with_restart(inputs, question.preset)
     releases = Releases(question.nccl, question.torch, question.launcher, question.error_handling)
     return with_releases(replace(inputs, **known), releases)
+
+
+def checkpoints_of(question: Question, job: JobSettings) -> Checkpoints:
+    """How often the job saves, and how long that blocks it."""
+    usual = Checkpoints()
+    configured = job.checkpoint_interval
+    interval = usual.interval_seconds if configured is None else configured.seconds
+    cost = question.checkpoint_cost
+    return Checkpoints(
+        interval_seconds=question.checkpoint_interval or interval,
+        cost_seconds=usual.cost_seconds if cost is None else cost,
+    )
 
 
 def _said(question: Question) -> dict[str, Given[Any]]:

@@ -4,12 +4,16 @@ import math
 
 import msgspec
 
+from flapd.core.cost.inputs import CHECKPOINT_INTERVAL_SECONDS
+
+CHECKPOINT_COST_SECONDS = 30.0
+
 
 class Checkpoints(msgspec.Struct, frozen=True):
     """Work between two checkpoints, and how long saving one blocks the job."""
 
-    interval_seconds: float
-    cost_seconds: float
+    interval_seconds: float = CHECKPOINT_INTERVAL_SECONDS
+    cost_seconds: float = CHECKPOINT_COST_SECONDS
 
     @property
     def cycle_seconds(self) -> float:
@@ -88,3 +92,46 @@ def daly_interval(cost_seconds: float, mean_seconds: float) -> float:
     ratio = cost_seconds / (2 * mean_seconds)
     series = 1 + math.sqrt(ratio) / 3 + ratio / 9
     return young_interval(cost_seconds, mean_seconds) * series - cost_seconds
+
+
+class BestInterval(msgspec.Struct, frozen=True):
+    """How often to save where deaths come at random."""
+
+    young_seconds: float
+    daly_seconds: float
+    goodput: float
+    """Share of its time that the job keeps with Daly's."""
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """What is left of a job that dies again and again, by both models of when."""
+
+    away_seconds: float
+    """From the down until the job runs again."""
+    saves: Checkpoints
+    at_fixed_period: Locked
+    goodput_at_random: float
+    best: BestInterval | None
+    """None where saving costs nothing."""
+
+
+def repeated(every_seconds: float, away_seconds: float, saves: Checkpoints) -> Repeated:
+    """Deaths every so often: at this very period, or at random with this mean."""
+    return Repeated(
+        away_seconds=away_seconds,
+        saves=saves,
+        at_fixed_period=at_fixed_period(every_seconds, away_seconds, saves),
+        goodput_at_random=goodput_at_random(every_seconds, away_seconds, saves),
+        best=_best(every_seconds, away_seconds, saves.cost_seconds),
+    )
+
+
+def _best(mean_seconds: float, away_seconds: float, cost_seconds: float) -> BestInterval | None:
+    if cost_seconds <= 0:
+        return None
+    daly = daly_interval(cost_seconds, mean_seconds)
+    return BestInterval(
+        young_seconds=young_interval(cost_seconds, mean_seconds),
+        daly_seconds=daly,
+        goodput=goodput_at_random(mean_seconds, away_seconds, Checkpoints(daly, cost_seconds)),
+    )

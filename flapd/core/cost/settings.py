@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from flapd.model.duration import Duration
+from flapd.model.job import JobKind
 
 _TIMEOUT = msgspec.Meta(description="a whole number from 0 to 64; 0 and 32 or more: for ever")
 _RETRIES = msgspec.Meta(description="a whole number from 0 to 7")
@@ -24,6 +25,7 @@ class JobSettings(msgspec.Struct, frozen=True):
     """None = what is found out about a job, else the model's default."""
 
     world_size: Annotated[_Count | None, _GPUS] = None
+    kind: JobKind | None = None
     ib_timeout: Annotated[_UpTo64 | None, _TIMEOUT] = None
     ib_retry_cnt: Annotated[_UpTo7 | None, _RETRIES] = None
     watchdog: Annotated[Duration | None, _A_SECOND_OR_MORE] = None

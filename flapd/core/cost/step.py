@@ -1,5 +1,7 @@
 """Step time: what a training step should take, what it takes, and the fabric's part in it."""
 
+from collections.abc import Iterable, Mapping, Sequence
+
 import msgspec
 
 FLOPS_PER_PARAMETER_AND_TOKEN = 6
@@ -46,7 +48,12 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 def gap(
-    training: Training, *, mfu: float, measured: float, lost_seconds: float, over_seconds: float
+    training: Training,
+    *,
+    mfu: float,
+    measured: float,
+    lost_seconds: float = 0.0,
+    over_seconds: float = 1.0,
 ) -> Gap:
     """`lost_seconds` is what the fabric cost the job within `over_seconds` of running."""
     projected = training.step_seconds(mfu)
@@ -60,3 +67,41 @@ def gap(
         fabric_seconds=fabric,
         unexplained_seconds=measured - projected - fabric,
     )
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Of step times, in seconds."""
+
+    steps: int
+    min: float
+    median: float
+    max: float
+
+
+class StepTimes(msgspec.Struct, frozen=True):
+    """Step times as the training printed them."""
+
+    all: Spread
+    by_rank: dict[str, Spread]
+    """Empty where fewer than two ranks print any, as in most frameworks."""
+
+
+def step_times(by_rank: Mapping[str, Sequence[float]]) -> StepTimes | None:
+    """By whom printed them; None where there are none."""
+    spreads = {name: _spread(times) for name, times in sorted(by_rank.items()) if times}
+    if not spreads:
+        return None
+    every = [seconds for times in by_rank.values() for seconds in times]
+    return StepTimes(_spread(every), spreads if len(spreads) > 1 else {})
+
+
+def _spread(times: Iterable[float]) -> Spread:
+    ordered = sorted(times)
+    return Spread(len(ordered), ordered[0], _median(ordered), ordered[-1])
+
+
+def _median(ordered: Sequence[float]) -> float:
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return (ordered[middle - 1] + ordered[middle]) / 2

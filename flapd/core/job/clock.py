@@ -20,6 +20,9 @@ _PROMPT_NS = 2 * SECOND_NS
 _LARGEST_ZONE_NS = 26 * 3600 * SECOND_NS
 """Between a clock 12 hours behind UTC and one 14 hours ahead."""
 
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200
+"""Other years are of no log, and their nanoseconds would not fit into 64 bits."""
+
 _FULL = re.compile(
     r"(\d{4})-(\d\d?)-(\d\d?)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?",
     re.ASCII,
@@ -114,6 +117,8 @@ def _in_its_year(
 def _civil(fields: tuple[str | None, ...]) -> int | None:
     year, month, day, hour, minute, second, fraction = (one or "0" for one in fields)
     fraction_ns = int(fraction.ljust(9, "0"))
+    if not _FIRST_YEAR <= int(year) <= _LAST_YEAR:
+        return None
     return civil_ns(
         int(year), int(month), int(day), int(hour), int(minute), int(second), fraction_ns
     )

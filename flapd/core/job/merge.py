@@ -29,17 +29,22 @@ def merged(faults: Iterable[Fault]) -> list[Fault]:
     Takes faults as they were read, not such as are merged already. The earliest stands for the
     others, with what only they know filled in.
     """
+    return [as_one(cluster) for cluster in clusters(faults)]
+
+
+def clusters(faults: Iterable[Fault]) -> list[list[Fault]]:
+    """Those that say the same together, each in order of time, the earliest clusters first."""
     groups: dict[Hashable, list[list[Fault]]] = {}
     for fault in sorted(_once_each(faults), key=_order):
-        clusters = groups.setdefault(_key(fault), [])
+        alike = groups.setdefault(_key(fault), [])
         takes = _takes_event if _is_of_port(fault) else _takes
-        found = next((one for one in clusters if takes(one, fault)), None)
+        found = next((one for one in alike if takes(one, fault)), None)
         if found is None:
-            clusters.append([fault])
+            alike.append([fault])
         else:
             found.append(fault)
-    told = (_one(cluster) for clusters in groups.values() for cluster in clusters)
-    return sorted(told, key=_order)
+    found_all = (cluster for alike in groups.values() for cluster in alike)
+    return sorted(found_all, key=lambda cluster: _order(cluster[0]))
 
 
 def _once_each(faults: Iterable[Fault]) -> Iterable[Fault]:
@@ -68,6 +73,8 @@ def _is_of_port(fault: Fault) -> bool:
 def _key(fault: Fault) -> Hashable:
     if _is_of_port(fault):
         return fault.kind, fault.host, fault.hca, fault.port, fault.event
+    if fault.kind == "counter":
+        return fault.kind, fault.form, fault.hca, fault.port
     if fault.kind == "transport_error" and fault.peer is not None:
         # An address out of band is that of one connection of one process.
         return fault.kind, fault.status, fault.peer
@@ -95,7 +102,8 @@ def _within(cluster: list[Fault], fault: Fault, window_ns: int) -> bool:
     return fault.time_ns - first_ns <= window_ns
 
 
-def _one(cluster: list[Fault]) -> Fault:
+def as_one(cluster: list[Fault]) -> Fault:
+    """The first of a cluster, with what only the others know."""
     first = cluster[0]
     missing = [name for name in _FILLED if getattr(first, name) is None]
     filled = {name: _first_known(cluster, name) for name in missing}

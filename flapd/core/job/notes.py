@@ -74,6 +74,7 @@ def _step(said: Said) -> list[Note]:
             seconds=1 / per_second if per_second else seconds,
             time_ns=said.when.time_ns,
             clock_error_ns=said.when.error_ns,
+            rank=said.rank,
         )
     ]
 

@@ -38,8 +38,13 @@ _NOTHING = _Context(Speaker(), None, 0, 0)
 class LogStream:
     """Takes a file's bytes in order, gives what they tell; holds no more than one line."""
 
-    def __init__(self, file: str, *, scope: str = "", offset: int = 0) -> None:
-        """`scope` tells apart files of the same name, "" where all nodes see the same file."""
+    def __init__(
+        self, file: str, *, scope: str = "", offset: int = 0, sieve: Sieve | None = None
+    ) -> None:
+        """`scope` tells apart files of the same name, "" where all nodes see the same file.
+
+        `sieve` is shared by logs that are read together: they look alike.
+        """
         self.file = file
         self.lines = 0
         self.unknown_warnings = 0
@@ -47,7 +52,7 @@ class LogStream:
         self._scope = scope
         self._offset = offset
         self._rest = b""
-        self._sieve = Sieve(FORMS)
+        self._sieve = Sieve(FORMS) if sieve is None else sieve
         self._contexts: dict[str, _Context] = {}
 
     @property

@@ -92,7 +92,13 @@ def test_a_year_that_somebody_says_is_taken() -> None:
     assert found.time_ns == utc(2024, 11, 30, 8, 32, 11, 500_000_000)
 
 
-@pytest.mark.parametrize("stamp", ["1332 08:32:11.5", "231 08:32:11.5", "2026-02-30 08:32:11", "x"])
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        *("1332 08:32:11.5", "231 08:32:11.5", "2026-02-30 08:32:11", "x"),
+        *("9999-12-31 08:32:11", "0001-01-01 08:32:11"),
+    ],
+)
 def test_a_moment_that_does_not_exist_is_none(stamp: str) -> None:
     assert timed(stamp, Clock(reference_ns=utc(2026, 6, 1, 0, 0, 0))).time_ns is None
 

@@ -26,6 +26,8 @@ class Busy(msgspec.Struct):
         first, last = begin_ns // SLOT_NS, max(begin_ns, end_ns - 1) // SLOT_NS
         if self.first_slot is None:
             self.first_slot = self.slot = first
+        elif first == last == self.slot and self.bits[-1] & 1:
+            return  # another port was busy then: so it is nearly always
         value = int.from_bytes(self.bits, "big")
         if last > self.slot:
             value = value << min(last - self.slot, _SLOTS) & _ALL

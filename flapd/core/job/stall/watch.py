@@ -26,6 +26,8 @@ _UNREAD_NS = 3 * SECOND_NS
 _BEFORE_NS = 5 * SECOND_NS
 _AFTER_NS = SECOND_NS
 """A link that went down so long before or after traffic stopped may be why."""
+_LONGEST_ENDING_NS = 300 * SECOND_NS
+"""A job saves and tears down after its last step; one that stood still for longer hung before."""
 _PERIOD_EVERY_NS = 10 * SECOND_NS
 _PAUSES = 16
 _DOWNS = 16
@@ -75,15 +77,26 @@ class StallWatch:
         """
         self.record = WatchRecord() if record is None else record
         self._node, self._job, self._since_ns = node, job, since_ns
-        known = self.record.ports
         self.record.ports = {
-            port: known.get(port) or PortTraffic(rate) for port, rate in rates.items() if training
+            port: self._traffic(port, rate) for port, rate in rates.items() if training
         }
+        self.record.downs = [down for down in self.record.downs if down.port in self.record.ports]
 
     @property
     def period_ns(self) -> int | None:
         """Of a step; None: it is not known."""
         return self.record.period_ns
+
+    @property
+    def newest_ns(self) -> int:
+        """The end of the last sample of any port."""
+        return max((port.last_ns or 0 for port in self.record.ports.values()), default=0)
+
+    @property
+    def carriers(self) -> list[str]:
+        """Ports that had traffic at some time."""
+        ports = self.record.ports.items()
+        return [name for name, port in ports if port.busy_until_ns is not None]
 
     def sample(self, port: str, time_ns: int, total_bytes: int) -> list[Stall | Slowdown]:
         """The port's count of bytes at this time; what it makes known."""
@@ -122,9 +135,16 @@ class StallWatch:
         stall = self.record.open
         if stall is None:
             return []
-        self.record.surroundings = replace(self.record.surroundings, processes=False)
+        if time_ns - stall.begin_ns <= _LONGEST_ENDING_NS:
+            self.record.surroundings = replace(self.record.surroundings, processes=False)
         (last,) = self._revise(stall) or [stall]
         return self._close(last, max(time_ns, last.begin_ns))
+
+    def _traffic(self, port: str, rate: float | None) -> PortTraffic:
+        """Known ones go on, at the rate that is known now."""
+        traffic = self.record.ports.get(port) or PortTraffic(rate)
+        traffic.rate = rate
+        return traffic
 
     def _carriers(self) -> list[tuple[str, PortTraffic]]:
         """Ports that had traffic in the last minute before all fell silent."""
@@ -260,7 +280,7 @@ class StallWatch:
     def _revise(self, stall: Stall) -> list[Stall]:
         """Its class, by what is known now."""
         link_event = stall.stall_class == "local_link" or (
-            self._cause(stall.begin_ns, self._newest_ns()) is not None
+            self._cause(stall.begin_ns, self.newest_ns) is not None
         )
         kind, blind = self._class(stall.begin_ns, None, link_event=link_event)
         if (kind, blind) == (stall.stall_class, stall.blind_to):
@@ -317,9 +337,6 @@ class StallWatch:
             if changed is not None:
                 yield changed
         record.speed.add(span.end_ns, span.moved_bytes)
-
-    def _newest_ns(self) -> int:
-        return max((port.last_ns or 0 for port in self.record.ports.values()), default=0)
 
     def _id(self, begin_ns: int) -> str:
         said = f"{self._node}|{self._job}|{begin_ns}"
