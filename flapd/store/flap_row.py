@@ -1,11 +1,33 @@
 """FlapRow: an outage as the history's columns see it."""
 
-from flapd.model.event import Outage
+from typing import Any
 
-OPEN_END_UNIX_NS = 2**63 - 1
-"""End of what is open: it overlaps every span that begins after it."""
-UNBOUNDED_CLASS = 99
-"""Length class of what is open."""
+from flapd.model.event import Outage
+from flapd.store.span import OPEN_END_UNIX_NS, UNBOUNDED_CLASS, length_class
+
+
+def flap_facet(outage: Outage) -> dict[str, Any]:
+    return {
+        "kind": outage.kind,
+        "status": outage.status,
+        "cause": outage.cause,
+        "layer": outage.layer,
+        "seen": outage.seen,
+        "length_class": _class_of(outage),
+    }
+
+
+def flap_row(outage: Outage) -> dict[str, Any]:
+    return {
+        "key": outage.key,
+        "port": outage.port,
+        "guid": outage.guid,
+        "count": outage.count,
+        "down_unix_ns": outage.down.earliest_unix_ns,
+        "end_unix_ns": end_unix_ns(outage),
+        "down_ns_min": outage.down_ns_min,
+        "down_ns_max": outage.down_ns_max,
+    }
 
 
 def end_unix_ns(outage: Outage) -> int:
@@ -23,17 +45,7 @@ def end_unix_ns(outage: Outage) -> int:
     return OPEN_END_UNIX_NS
 
 
-def length_class(length_ns: int) -> int:
-    """Lengths below 4**n have a class of at most n; a longer one never has a lower class."""
-    return (max(0, length_ns).bit_length() + 1) // 2
-
-
-def longest_ns(klass: int) -> int | None:
-    """The length that no outage of this class reaches; None = it has no bound."""
-    return None if klass == UNBOUNDED_CLASS else 4**klass
-
-
-def class_of(outage: Outage) -> int:
+def _class_of(outage: Outage) -> int:
     """Its length class by both clocks, since the wall clock may have been set in between."""
     end_ns = end_unix_ns(outage)
     if end_ns == OPEN_END_UNIX_NS:

@@ -11,10 +11,9 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-import msgspec
-
 from flapd.model.event import Event, Outage
 from flapd.store.black_box import want_black_box
+from flapd.store.body import encoded_event, kind_of
 from flapd.store.database import (
     HistoryCorruptError,
     HistoryError,
@@ -24,7 +23,7 @@ from flapd.store.database import (
     transaction,
 )
 from flapd.store.files import create_file, make_directory
-from flapd.store.flap_row import class_of, end_unix_ns
+from flapd.store.projection import project
 from flapd.store.schema import migrate
 
 __all__ = ["History", "HistoryCorruptError", "HistoryError", "open_history"]
@@ -34,26 +33,6 @@ _CHEAP_TO_CHECK_BYTES = 4 << 20
 _JOURNAL = """
 INSERT INTO journal (id, revision, kind, body) VALUES (?, ?, ?, ?)
 ON CONFLICT (id, revision) DO NOTHING
-"""
-_FACET = """
-INSERT INTO facets (kind, status, cause, layer, seen, length_class) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING
-"""
-_FACET_OF = """
-SELECT facet FROM facets
-WHERE kind = ? AND status = ? AND cause = ? AND layer = ? AND seen = ? AND length_class = ?
-"""
-_FLAP = """
-INSERT INTO flaps
-    (id, revision, seq, key, port, guid, facet, count, down_unix_ns, end_unix_ns, down_ns_min,
-    down_ns_max, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET
-    revision = excluded.revision, seq = excluded.seq, key = excluded.key, port = excluded.port,
-    guid = excluded.guid, facet = excluded.facet, count = excluded.count,
-    down_unix_ns = excluded.down_unix_ns, end_unix_ns = excluded.end_unix_ns,
-    down_ns_min = excluded.down_ns_min, down_ns_max = excluded.down_ns_max, body = excluded.body
-WHERE excluded.revision > flaps.revision
 """
 _CHECKPOINT = """
 INSERT INTO checkpoint (part, body) VALUES (?, ?)
@@ -98,44 +77,14 @@ class History:
             step(self._connection)
 
     def _record(self, event: Event) -> None:
-        kind = str(event.__struct_config__.tag)
-        body = msgspec.json.encode(event)
-        entry = self._connection.execute(_JOURNAL, (event.id, event.revision, kind, body))
-        if isinstance(event, Outage) and entry.rowcount and entry.lastrowid is not None:
-            self._project(event, entry.lastrowid, body)
-
-    def _project(self, outage: Outage, seq: int, body: bytes) -> None:
-        row = (
-            outage.id,
-            outage.revision,
-            seq,
-            outage.key,
-            outage.port,
-            outage.guid,
-            self._facet(outage),
-            outage.count,
-            outage.down.earliest_unix_ns,
-            end_unix_ns(outage),
-            outage.down_ns_min,
-            outage.down_ns_max,
-            body,
-        )
-        projected = self._connection.execute(_FLAP, row)
-        if self.black_box_ns is not None and projected.rowcount:
-            want_black_box(self._connection, outage, self.black_box_ns)
-
-    def _facet(self, outage: Outage) -> int:
-        facet = (
-            outage.kind,
-            outage.status,
-            outage.cause,
-            outage.layer,
-            outage.seen,
-            class_of(outage),
-        )
-        self._connection.execute(_FACET, facet)
-        (number,) = self._connection.execute(_FACET_OF, facet).fetchone()
-        return int(number)
+        body = encoded_event(event)
+        row = (event.id, event.revision, kind_of(event), body)
+        entry = self._connection.execute(_JOURNAL, row)
+        if not entry.rowcount or entry.lastrowid is None:
+            return
+        is_newest = project(self._connection, event, entry.lastrowid, body)
+        if is_newest and isinstance(event, Outage) and self.black_box_ns is not None:
+            want_black_box(self._connection, event, self.black_box_ns)
 
     def checkpoint(self) -> dict[str, bytes]:
         """What the last commit of each part left."""

@@ -2,16 +2,21 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-import msgspec
 import structlog
 
 from flapd.core.fabric.view import COUNTED_CAUSES
 from flapd.model.event import Event, Outage
+from flapd.model.fault import Fault
+from flapd.model.incident import Incident
+from flapd.model.job import Job
+from flapd.model.stall import Stall
 from flapd.store.black_box import BlackBox, read_black_box
+from flapd.store.body import decoded_as, decoded_event
 from flapd.store.database import (
     HistoryCorruptError,
     bytes_on_disk,
@@ -20,10 +25,24 @@ from flapd.store.database import (
     transaction,
 )
 from flapd.store.flap_query import FlapPage, FlapQuery, find_flaps
+from flapd.store.incident_links import FlapLoss, losses_of, survivor
+from flapd.store.incident_summary import IncidentSummary, summarise_incidents
+from flapd.store.job_queries import (
+    FaultQuery,
+    IncidentQuery,
+    JobQuery,
+    Page,
+    StallQuery,
+    find_faults,
+    find_incidents,
+    find_jobs,
+    find_stalls,
+)
+from flapd.store.shelf import FAULTS, FLAPS, INCIDENTS, STALLS, Shelf
 from flapd.store.summary import Summary, summarise
 
+_T = TypeVar("_T")
 _log = structlog.get_logger("flapd.history")
-_EVENTS = msgspec.json.Decoder(Event)
 _FLAPS_PER_PORT = f"""
 SELECT key, count(*) FROM flaps
 WHERE down_unix_ns >= ?
@@ -59,9 +78,45 @@ class HistoryReader:
             return find_flaps(connection, query)
 
     def flap(self, flap_id: str) -> Outage | None:
+        return self._one(FLAPS, flap_id, Outage)
+
+    def losses(self, flap_ids: Sequence[str]) -> dict[str, FlapLoss]:
+        """What incidents say of these outages, by id; those in no incident are not in it."""
+        with self._connection() as connection, transaction(connection, "BEGIN"):
+            return losses_of(connection, flap_ids)
+
+    def jobs(self, query: JobQuery) -> Page[Job]:
+        with self._connection() as connection, transaction(connection, "BEGIN"):
+            return find_jobs(connection, query)
+
+    def faults(self, query: FaultQuery) -> Page[Fault]:
+        with self._connection() as connection, transaction(connection, "BEGIN"):
+            return find_faults(connection, query)
+
+    def stalls(self, query: StallQuery) -> Page[Stall]:
+        with self._connection() as connection, transaction(connection, "BEGIN"):
+            return find_stalls(connection, query)
+
+    def incidents(self, query: IncidentQuery) -> Page[Incident]:
+        with self._connection() as connection, transaction(connection, "BEGIN"):
+            return find_incidents(connection, query)
+
+    def fault(self, fault_id: str) -> Fault | None:
+        return self._one(FAULTS, fault_id, Fault)
+
+    def stall(self, stall_id: str) -> Stall | None:
+        return self._one(STALLS, stall_id, Stall)
+
+    def incident(self, incident_id: str) -> Incident | None:
+        """The incident that it became, where it became another."""
         with self._connection() as connection:
-            row = connection.execute("SELECT body FROM flaps WHERE id = ?", (flap_id,)).fetchone()
-        return None if row is None else msgspec.json.decode(row[0], type=Outage)
+            return self._one(INCIDENTS, survivor(connection, incident_id), Incident)
+
+    def _one(self, shelf: Shelf, item_id: str, kind: type[_T]) -> _T | None:
+        question = f"SELECT body FROM {shelf.table} WHERE id = ?"  # noqa: S608 - a table of ours
+        with self._connection() as connection:
+            row = connection.execute(question, (item_id,)).fetchone()
+        return None if row is None else decoded_as(kind, row[0])
 
     def flaps_per_port(self, since_unix_ns: int) -> dict[str, int]:
         """Port key -> outages of causes that count, that began at or after `since_unix_ns`."""
@@ -81,6 +136,11 @@ class HistoryReader:
         """Outages that overlap the span, added up by port and cause."""
         with self._connection() as connection, transaction(connection, "BEGIN"):
             return summarise(connection, since_unix_ns, until_unix_ns)
+
+    def incident_summary(self, since_unix_ns: int, until_unix_ns: int) -> IncidentSummary:
+        """Incidents that overlap the span, added up."""
+        with self._connection() as connection, transaction(connection, "BEGIN"):
+            return summarise_incidents(connection, since_unix_ns, until_unix_ns)
 
     def history_bytes(self) -> int:
         """On the disk: database and write-ahead log."""
@@ -104,10 +164,17 @@ class HistoryReader:
 
     def events_after(self, seq: int, limit: int) -> list[tuple[int, Event]]:
         """The next events in the order in which they were committed."""
-        question = "SELECT seq, body FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"
+        question = "SELECT seq, kind, body FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"
         with self._connection() as connection:
             rows = connection.execute(question, (seq, limit)).fetchall()
-        return [(number, _EVENTS.decode(body)) for number, body in rows]
+        return [(number, decoded_event(kind, body)) for number, kind, body in rows]
+
+    def revisions_below(self, event_id: str, revision: int) -> list[Event]:
+        """Earlier revisions of an event that the journal still has."""
+        question = "SELECT kind, body FROM journal WHERE id = ? AND revision < ?"
+        with self._connection() as connection:
+            rows = connection.execute(question, (event_id, revision)).fetchall()
+        return [decoded_event(kind, body) for kind, body in rows]
 
     def close(self) -> None:
         """Close the connections of all threads; none may be reading."""

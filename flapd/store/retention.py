@@ -1,6 +1,7 @@
 """Retention: what goes when the history is old or large, in small steps.
 
-Oldest black boxes first, then revisions that newer ones have replaced, outages last. What to
+Oldest black boxes first, then revisions that newer ones have replaced, outages and what is told
+of jobs last. What to
 remove is chosen by a connection that only reads; the writer removes it by number, a few
 rows at a time. Totals stand in the checkpoint and stay.
 """
@@ -12,9 +13,10 @@ from functools import partial
 
 import msgspec
 
-from flapd.store.flap_row import OPEN_END_UNIX_NS
 from flapd.store.lifetime import expired
 from flapd.store.settings import HistorySettings
+from flapd.store.shelf import SHELVES
+from flapd.store.span import OPEN_END_UNIX_NS
 
 ROWS_A_STEP = 50
 PAGES_A_STEP = 64
@@ -25,6 +27,13 @@ Step = Callable[[sqlite3.Connection], None]
 """To be done by the writer, in one transaction."""
 
 _HIGHEST = 2**63 - 1
+_LINKS = tuple(
+    f"DELETE FROM {table} WHERE {column} = (SELECT id FROM journal WHERE seq = ?) "  # noqa: S608
+    f"AND NOT EXISTS (SELECT 1 FROM incidents WHERE id = {column})"
+    for table, column in (("flap_incidents", "incident"), ("superseded", "by_incident"))
+)
+"""Of incidents that are gone."""
+
 _Numbers = Sequence[tuple[int]]
 _Drop = Callable[[sqlite3.Connection, _Numbers], None]
 
@@ -65,8 +74,8 @@ class Retention:
         last_segment = expired(reader, boxes_kept_ns).last_segment
         last_seq = expired(reader, settings.keep.ns).last_seq
         yield from _until_none(lambda: _segments(reader, last_segment))
-        yield from _until_none(lambda: _outages(reader, last_seq))
-        for choose in (_segments, self._replaced, _outages):
+        yield from _until_none(lambda: _entries(reader, last_seq))
+        for choose in (_segments, self._replaced, _entries):
             yield from _until_none(partial(self._if_too_large, reader, choose))
         yield from _vacuum(reader)
 
@@ -105,9 +114,9 @@ def _segments(reader: sqlite3.Connection, last: int = _HIGHEST) -> Step | None:
     return _oldest(reader, question, last, _drop_segments)
 
 
-def _outages(reader: sqlite3.Connection, last: int = _HIGHEST) -> Step | None:
-    """The oldest entries of the journal, and the outages that they are the last to tell of."""
-    return _oldest(reader, "SELECT seq FROM journal WHERE seq <= ?", last, _drop_outages)
+def _entries(reader: sqlite3.Connection, last: int = _HIGHEST) -> Step | None:
+    """The oldest entries of the journal, and the items that they are the last to tell of."""
+    return _oldest(reader, "SELECT seq FROM journal WHERE seq <= ?", last, _drop_items)
 
 
 def _oldest(reader: sqlite3.Connection, question: str, last: int, drop: _Drop) -> Step | None:
@@ -120,13 +129,16 @@ def _drop_segments(connection: sqlite3.Connection, numbers: _Numbers) -> None:
     connection.executemany("DELETE FROM segments WHERE segment = ?", numbers)
 
 
-def _drop_outages(connection: sqlite3.Connection, numbers: _Numbers) -> None:
+def _drop_items(connection: sqlite3.Connection, numbers: _Numbers) -> None:
     """What is open stays: it is not over yet, however old."""
-    connection.executemany(
-        "DELETE FROM flaps WHERE id = (SELECT id FROM journal WHERE seq = ?1) AND seq = ?1 "
-        "AND end_unix_ns < ?2",
-        [(seq, OPEN_END_UNIX_NS) for (seq,) in numbers],
-    )
+    for shelf in SHELVES:
+        connection.executemany(
+            f"DELETE FROM {shelf.table} WHERE id = (SELECT id FROM journal WHERE seq = ?1) "  # noqa: S608
+            "AND seq = ?1 AND end_unix_ns < ?2",
+            [(seq, OPEN_END_UNIX_NS) for (seq,) in numbers],
+        )
+    for statement in _LINKS:
+        connection.executemany(statement, numbers)
     connection.executemany(
         "DELETE FROM black_boxes WHERE flap = (SELECT id FROM journal WHERE seq = ?) "
         "AND NOT EXISTS (SELECT 1 FROM flaps WHERE id = flap)",

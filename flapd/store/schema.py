@@ -98,7 +98,127 @@ CREATE TABLE lived (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (_HISTORY, _BLACK_BOXES)
+# What is told of jobs (shelf.py), and which outages belong to which incident
+# (incident_links.py). `gpu_*` are GPU-seconds.
+_JOBS = """
+CREATE TABLE job_facets (
+    facet INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    length_class INTEGER NOT NULL,
+    UNIQUE (kind, length_class)
+);
+CREATE TABLE jobs (
+    id TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    facet INTEGER NOT NULL REFERENCES job_facets,
+    job TEXT NOT NULL,
+    begin_unix_ns INTEGER NOT NULL,
+    end_unix_ns INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX jobs_by_time ON jobs (begin_unix_ns, id);
+CREATE INDEX jobs_by_facet ON jobs (facet, begin_unix_ns, id);
+CREATE INDEX jobs_by_job ON jobs (job, facet, begin_unix_ns, id);
+CREATE TABLE fault_facets (
+    facet INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    length_class INTEGER NOT NULL,
+    UNIQUE (kind, length_class)
+);
+CREATE TABLE faults (
+    id TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    facet INTEGER NOT NULL REFERENCES fault_facets,
+    job TEXT,
+    rank INTEGER,
+    host TEXT,
+    merged_into TEXT,
+    at_unix_ns INTEGER NOT NULL,
+    begin_unix_ns INTEGER NOT NULL,
+    end_unix_ns INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX faults_by_time ON faults (at_unix_ns, id);
+CREATE INDEX faults_by_facet ON faults (facet, at_unix_ns, id);
+CREATE INDEX faults_by_job ON faults (job, facet, at_unix_ns, id);
+CREATE INDEX faults_by_host ON faults (host, facet, at_unix_ns, id);
+CREATE INDEX faults_by_rank ON faults (rank, facet, at_unix_ns, id);
+CREATE INDEX faults_by_rank_of_job ON faults (job, rank, facet, at_unix_ns, id);
+CREATE INDEX faults_by_host_of_job ON faults (job, host, facet, at_unix_ns, id);
+CREATE TABLE stall_facets (
+    facet INTEGER PRIMARY KEY,
+    stall_class TEXT NOT NULL,
+    length_class INTEGER NOT NULL,
+    UNIQUE (stall_class, length_class)
+);
+CREATE TABLE stalls (
+    id TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    facet INTEGER NOT NULL REFERENCES stall_facets,
+    job TEXT NOT NULL,
+    begin_unix_ns INTEGER NOT NULL,
+    end_unix_ns INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX stalls_by_time ON stalls (begin_unix_ns, id);
+CREATE INDEX stalls_by_facet ON stalls (facet, begin_unix_ns, id);
+CREATE INDEX stalls_by_job ON stalls (job, facet, begin_unix_ns, id);
+CREATE TABLE incident_facets (
+    facet INTEGER PRIMARY KEY,
+    verdict TEXT NOT NULL,
+    regime TEXT NOT NULL,
+    status TEXT NOT NULL,
+    length_class INTEGER NOT NULL,
+    UNIQUE (verdict, regime, status, length_class)
+);
+CREATE TABLE incidents (
+    id TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    facet INTEGER NOT NULL REFERENCES incident_facets,
+    job TEXT,
+    begin_unix_ns INTEGER NOT NULL,
+    end_unix_ns INTEGER NOT NULL,
+    gpu_low REAL,
+    gpu_likely REAL,
+    gpu_high REAL,
+    body BLOB NOT NULL
+);
+CREATE INDEX incidents_by_time ON incidents (begin_unix_ns, id);
+CREATE INDEX incidents_by_facet ON incidents
+    (facet, begin_unix_ns, id, end_unix_ns, gpu_low, gpu_likely, gpu_high);
+CREATE INDEX incidents_by_job ON incidents (job, facet, begin_unix_ns, id);
+CREATE TABLE flap_incidents (
+    flap TEXT NOT NULL,
+    incident TEXT NOT NULL,
+    link_job TEXT,
+    link_port TEXT,
+    gpu_low REAL,
+    gpu_likely REAL,
+    gpu_high REAL,
+    flap_facet INTEGER,
+    flap_down_unix_ns INTEGER,
+    incident_facet INTEGER NOT NULL,
+    incident_begin_unix_ns INTEGER NOT NULL,
+    PRIMARY KEY (flap, incident)
+) WITHOUT ROWID;
+CREATE INDEX flaps_of_job ON flap_incidents (link_job, flap_facet, flap_down_unix_ns, flap);
+CREATE INDEX incidents_of_port ON flap_incidents
+    (link_port, incident_facet, incident_begin_unix_ns, incident);
+CREATE INDEX flaps_of_incident ON flap_incidents
+    (incident, link_port, gpu_low, gpu_likely, gpu_high);
+CREATE TABLE superseded (
+    incident TEXT NOT NULL,
+    by_incident TEXT NOT NULL,
+    PRIMARY KEY (incident, by_incident)
+) WITHOUT ROWID;
+CREATE INDEX superseded_by ON superseded (by_incident);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_HISTORY, _BLACK_BOXES, _JOBS)
 
 
 def migrate(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from flapd.core.fabric.view import COUNTED_CAUSES
-from flapd.store.flap_row import longest_ns
+from flapd.store.span import longest_ns
 
 
 class Tally(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from flapd.model.times import SECOND_NS
 from flapd.store.history import History
@@ -44,7 +45,7 @@ class Kept:
     def look(self, second: float) -> None:
         self.keeper.look(round(second * SECOND_NS))
 
-    def rows(self, question: str) -> list[tuple[int, ...]]:
+    def rows(self, question: str) -> list[tuple[Any, ...]]:
         connection = sqlite3.connect(self.path)
         try:
             return connection.execute(question).fetchall()

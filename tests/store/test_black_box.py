@@ -23,7 +23,7 @@ def seconds(box: BlackBox | None) -> list[int]:
 
 
 def segments(whole: Kept) -> int:
-    return whole.rows("SELECT count(*) FROM segments")[0][0]
+    return int(whole.rows("SELECT count(*) FROM segments")[0][0])
 
 
 def test_samples_of_all_tiers_around_a_closed_flap_are_kept(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from flapd.model.errors import FlapdError
 from flapd.model.event import Outage
 from flapd.model.times import SECOND_NS
-from flapd.store.flap_query import FlapQuery, decode_cursor, encode_cursor
+from flapd.store.cursor import decode_cursor, encode_cursor
+from flapd.store.flap_query import FlapQuery
 from flapd.store.history import History
 from flapd.store.history_reader import HistoryReader
 from tests.store.outages import edge, outage, outages, unix

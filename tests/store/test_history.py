@@ -208,8 +208,12 @@ def test_a_damaged_history_is_set_aside_and_a_new_one_begun(tmp_path: Path, offs
 def test_damage_found_while_writing_says_that_trying_again_is_of_no_use(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     fill(path)
+    with closing(sqlite3.connect(path)) as connection:
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'journal'"
+        ).fetchone()
     content = bytearray(path.read_bytes())
-    content[4096:] = b"\xa5" * (len(content) - 4096)
+    content[(page - 1) * 4096 : page * 4096] = b"\xa5" * 4096
     path.write_bytes(content)
 
     with closing(History(path)) as history, pytest.raises(HistoryCorruptError, match="damaged"):

@@ -13,6 +13,7 @@ from flapd.store.retention import Retention, space
 from flapd.store.schema import MIGRATIONS
 from flapd.store.settings import HistorySettings
 from flapd.store.size import Size
+from tests.store.jobs import fault, incident, job, stall
 from tests.store.kept import Kept, kept
 from tests.store.outages import outage
 from tests.store.rings import BOOT, KEY, every, fill
@@ -42,7 +43,7 @@ def grow(whole: Kept, mebibytes: int, first: int = 0) -> None:
 
 
 def count(whole: Kept, table: str) -> int:
-    return whole.rows(f"SELECT count(*) FROM {table}")[0][0]
+    return int(whole.rows(f"SELECT count(*) FROM {table}")[0][0])
 
 
 def test_black_boxes_expire_before_outages_and_both_when_their_time_has_come(
@@ -199,3 +200,38 @@ def test_a_file_that_cannot_give_space_back_is_left_as_it_is(tmp_path: Path) -> 
 
         assert next(steps, None) is None
         assert space(connection).free > 900_000
+
+
+def test_what_is_told_of_jobs_expires_as_outages_do_unless_it_goes_on(tmp_path: Path) -> None:
+    with kept(tmp_path, settings()) as whole:
+        over = (job("job-1", until=50), fault(), fault("undated", at=None), stall())
+        goes_on = (job("job-2"), stall("stall-2", end=None), incident("i2", end=None))
+        whole.history.commit([*over, incident("i1", supersedes=("i0",)), *goes_on], {})
+        whole.look(0)
+        whole.look(11 * DAY)
+
+        left = {
+            table: [name for (name,) in whole.rows(f"SELECT id FROM {table}")]
+            for table in ("jobs", "faults", "stalls", "incidents")
+        }
+        assert left == {
+            "jobs": ["job-2"],
+            "faults": [],
+            "stalls": ["stall-2"],
+            "incidents": ["i2"],
+        }
+        assert (count(whole, "flap_incidents"), count(whole, "superseded")) == (1, 0)
+
+
+def test_incidents_count_against_the_size(tmp_path: Path) -> None:
+    note = ("x" * 4000,)
+    with kept(tmp_path, settings(max_size=Size(16 << 20))) as whole:
+        for number in range(1000):
+            whole.history.commit([incident(f"{number:04}", explanation=note)], {})
+        whole.look(0)
+
+        found = [name for (name,) in whole.rows("SELECT id FROM incidents ORDER BY id")]
+        assert 0 < len(found) < 1000
+        assert found == [f"{number:04}" for number in range(1000 - len(found), 1000)]
+        assert count(whole, "flap_incidents") == len(found)
+        assert whole.reader.history_bytes() <= 16 << 20

@@ -12,7 +12,9 @@ from flapd.model.event import Outage
 from flapd.store.flap_query import FlapQuery
 from flapd.store.history import History, open_history
 from flapd.store.history_reader import HistoryReader
+from flapd.store.job_queries import IncidentQuery
 from flapd.store.schema import MIGRATIONS, migrate
+from tests.store.jobs import fault, incident, job, stall
 from tests.store.outages import outage, unix
 
 VERSION_1 = """
@@ -86,6 +88,22 @@ def test_a_history_of_the_first_version_goes_on(tmp_path: Path) -> None:
         history.commit([outage("b")], {})
         assert [seq for seq, _event in reader.events_after(0, 10)] == [7, 8]
     assert version_of(path) == (len(MIGRATIONS), 2)
+
+
+def test_a_history_without_jobs_takes_them_from_then_on(tmp_path: Path) -> None:
+    """As version 2 left it: incidents of its outages are linked to them."""
+    path = tmp_path / "history.sqlite"
+    first_version(path)
+    with closing(sqlite3.connect(path)) as connection:
+        migrate(connection, path, MIGRATIONS[:2])
+
+    with closing(History(path)) as history, closing(HistoryReader(path)) as reader:
+        history.commit([incident(), job(), fault(), stall()], {})
+
+        assert reader.flaps(FlapQuery(job="4711")).items == [FLAP]
+        assert reader.incidents(IncidentQuery(port="mlx5_0/1")).items == [incident()]
+        told = [event for _seq, event in reader.events_after(7, 10)]
+        assert told == [incident(), job(), fault(), stall()]
 
 
 def test_a_new_history_gives_space_back_from_the_start(tmp_path: Path) -> None:

@@ -1,0 +1,111 @@
+"""Incident links: which incidents an outage belongs to, and which incidents became another one.
+
+A link copies facet and time of its outage and of its incident, so that outages of a job and
+incidents of a port are index ranges as well (shelf.py).
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import msgspec
+
+from flapd.model.event import Outage
+from flapd.model.incident import Incident
+from flapd.model.loss import Range
+from flapd.store.shelf import FLAPS, INCIDENTS
+
+FLAPS_OF_JOB = FLAPS._replace(
+    table="flap_incidents CROSS JOIN flaps ON flaps.id = flap_incidents.flap",
+    position="flap_down_unix_ns",
+    begin="flap_down_unix_ns",
+    id="flap",
+    facet="flap_facet",
+)
+INCIDENTS_OF_PORT = INCIDENTS._replace(
+    table="flap_incidents CROSS JOIN incidents ON incidents.id = flap_incidents.incident",
+    position="incident_begin_unix_ns",
+    begin="incident_begin_unix_ns",
+    id="incident",
+    facet="incident_facet",
+)
+
+_LINK = """
+INSERT OR REPLACE INTO flap_incidents
+    (flap, incident, link_job, link_port, gpu_low, gpu_likely, gpu_high,
+    flap_facet, flap_down_unix_ns, incident_facet, incident_begin_unix_ns)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, flaps.facet, flaps.down_unix_ns,
+    incidents.facet, incidents.begin_unix_ns
+FROM incidents LEFT JOIN flaps ON flaps.id = ?1 WHERE incidents.id = ?2
+"""
+_FOLLOW = """
+UPDATE flap_incidents SET (flap_facet, flap_down_unix_ns) =
+    (SELECT facet, down_unix_ns FROM flaps WHERE id = ?1)
+WHERE flap = ?1
+"""
+_OF_FLAP = f"""
+SELECT incident, flap_incidents.gpu_low, flap_incidents.gpu_likely, flap_incidents.gpu_high
+FROM flap_incidents JOIN incidents ON incidents.id = flap_incidents.incident
+WHERE {INCIDENTS.shown} AND flap = ? ORDER BY incident_begin_unix_ns, incident
+"""  # noqa: S608 - a condition of ours
+
+
+class FlapLoss(msgspec.Struct, frozen=True):
+    """What incidents say of one outage."""
+
+    incidents: tuple[str, ...]
+    gpu_seconds: Range | None
+    """Of all of them; None: none of them says."""
+
+
+def link_incident(connection: sqlite3.Connection, incident: Incident) -> None:
+    """In place of what its revision before said."""
+    unlink_incident(connection, incident.id)
+    ports = {cause.flap: cause.port for cause in incident.causes}
+    for flap in dict.fromkeys([*ports, *incident.flap_gpu_seconds]):
+        loss = incident.flap_gpu_seconds.get(flap)
+        gpu = (None, None, None) if loss is None else (loss.low, loss.likely, loss.high)
+        link = (flap, incident.id, incident.job, ports.get(flap), *gpu)
+        connection.execute(_LINK, link)
+    others = [(other, incident.id) for other in incident.supersedes if other != incident.id]
+    connection.executemany("INSERT OR IGNORE INTO superseded VALUES (?, ?)", others)
+    # Of two that say so of each other, the one that was told last is right.
+    connection.executemany("DELETE FROM superseded WHERE by_incident = ? AND incident = ?", others)
+
+
+def unlink_incident(connection: sqlite3.Connection, incident_id: str) -> None:
+    connection.execute("DELETE FROM flap_incidents WHERE incident = ?", (incident_id,))
+    connection.execute("DELETE FROM superseded WHERE by_incident = ?", (incident_id,))
+
+
+def follow_flap(connection: sqlite3.Connection, outage: Outage) -> None:
+    connection.execute(_FOLLOW, (outage.id,))
+
+
+def losses_of(connection: sqlite3.Connection, flap_ids: Sequence[str]) -> dict[str, FlapLoss]:
+    """By outage; those in no incident are not in it."""
+    found = {flap: connection.execute(_OF_FLAP, (flap,)).fetchall() for flap in flap_ids}
+    return {flap: _loss(links) for flap, links in found.items() if links}
+
+
+def _loss(links: Sequence[tuple[Any, ...]]) -> FlapLoss:
+    told = [Range(*gpu) for _incident, *gpu in links if gpu[1] is not None]
+    return FlapLoss(tuple(link[0] for link in links), reduce(_sum, told) if told else None)
+
+
+def _sum(one: Range, other: Range) -> Range:
+    return Range(one.low + other.low, one.likely + other.likely, one.high + other.high)
+
+
+def survivor(connection: sqlite3.Connection, incident_id: str) -> str:
+    """The incident that it became, by however many steps; itself where it is shown."""
+    seen = {incident_id}
+    while True:
+        row = connection.execute(
+            "SELECT by_incident FROM superseded WHERE incident = ?", (incident_id,)
+        ).fetchone()
+        if row is None or row[0] in seen:
+            return incident_id
+        incident_id = row[0]
+        seen.add(incident_id)
