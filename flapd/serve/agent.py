@@ -1,12 +1,13 @@
 """Agent: what serving needs from whoever watches the ports."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from flapd.core.fabric.view import MaintenanceView, Snapshot
+from flapd.model.fleet import Publishing
 from flapd.sources.read_health import ReadHealth
 from flapd.store.history_reader import HistoryReader
 
@@ -25,6 +26,10 @@ class Health(msgspec.Struct):
     restart_needed: tuple[str, ...] = ()
     """Sections of the configuration read last that are not in force until the next start."""
     reads: ReadHealth = msgspec.field(default_factory=ReadHealth)
+    sources: Mapping[str, Mapping[str, str]] = {}
+    """By port key: each of the kernel's sources besides sysfs, "on" or why it tells nothing."""
+    fleet: Publishing | None = None
+    """None: it is told to no fleet."""
 
 
 class About(msgspec.Struct, frozen=True):

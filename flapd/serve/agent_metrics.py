@@ -13,11 +13,12 @@ from prometheus_client.samples import Sample
 
 from flapd import __version__
 from flapd.core.fabric.view import DOWN_SECONDS_BUCKETS, DownHistogram, PortView, Snapshot
+from flapd.model.fleet import Publishing
 from flapd.model.times import SECOND_NS
 from flapd.serve.agent import Health
 from flapd.serve.labelled import Labels, filled
 from flapd.serve.names import sources_up
-from flapd.sources.read_health import READ_SECONDS, Histogram, ReadHealth
+from flapd.sources.read_health import READ_SECONDS, Histogram
 
 _TIERS = ("fast", "slow", "rare")
 _REASONS = ("EIO", "EINVAL", "ENODEV", "ENOENT", "ETIMEDOUT")
@@ -55,13 +56,33 @@ def agent_families(health: Health, history_bytes: int) -> Iterator[Metric]:
         health.events_not_durable,
     )
     yield GaugeMetricFamily("flapd_history_bytes", "Size of the history on disk.", history_bytes)
+    if health.fleet is not None:
+        yield from _fleet_families(health.fleet)
+
+
+def _fleet_families(fleet: Publishing) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "flapd_fleet_connected",
+        "1 where a server of the fleet is connected and its stream takes what it is told.",
+        float(fleet.connected and not fleet.reason),
+    )
+    yield GaugeMetricFamily(
+        "flapd_outbox_events",
+        "Entries of the journal that the fleet's stream does not have yet.",
+        fleet.outbox_events,
+    )
+    yield CounterMetricFamily(
+        "flapd_outbox_events_lost",
+        "Events that the fleet will never be told: the history let go of them first.",
+        fleet.events_lost,
+    )
 
 
 def reading_families(
-    snapshot: Snapshot, views: Iterable[PortView], reads: ReadHealth, now_ns: int
+    snapshot: Snapshot, views: Iterable[PortView], health: Health, now_ns: int
 ) -> Iterator[Metric]:
     """How many ports are read, and how that goes; `views` are the ports as they are shown."""
-    present = [view for view in views if view.present]
+    present, reads = [view for view in views if view.present], health.reads
     if snapshot.is_scouted:
         yield GaugeMetricFamily(
             "flapd_ports_found", "Ports that discovery finds now.", len(present)
@@ -71,7 +92,7 @@ def reading_families(
         "Ports that should be here: as configured, else those that were up at some time.",
         snapshot.ports_expected,
     )
-    yield from _sources(present)
+    yield from _sources(present, health.sources)
     devices = sorted({view.port.device for view in present} | set(snapshot.stuck_readers))
     yield _stuck(devices, snapshot, now_ns)
     yield _rings_missing(devices, reads.rings_missing)
@@ -80,13 +101,13 @@ def reading_families(
     yield _read_errors(devices, reads.errors)
 
 
-def _sources(present: list[PortView]) -> Iterator[Metric]:
+def _sources(present: list[PortView], others: Mapping[str, Mapping[str, str]]) -> Iterator[Metric]:
     source = GaugeMetricFamily(
         "flapd_source_up",
-        "1 where the source can read at least one port, 0 where it can read none.",
+        "1 where the source tells of at least one port, 0 where it tells of none.",
         labels=["source"],
     )
-    for name, is_up in sources_up(present).items():
+    for name, is_up in sources_up(present, others).items():
         source.add_metric([name], float(is_up))
     if source.samples:
         yield source

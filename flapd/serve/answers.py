@@ -1,9 +1,9 @@
 """Answers: every response there is, errors in the one form of the contract."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import structlog
@@ -13,12 +13,22 @@ from aiohttp.typedefs import Handler
 from flapd.model.errors import FlapdError
 from flapd.serve.access import CHALLENGES
 from flapd.serve.errors import STATUS, ApiError, Code, error_body
-from flapd.serve.items import FlapList, PortList
 
 WRITE_SECONDS = 30.0
 """A client that takes a piece of its answer no faster than that is cut off."""
 
 _T = TypeVar("_T")
+
+
+class ItemList(Protocol):
+    """A page of a list; fields beside `items` follow it."""
+
+    @property
+    def __struct_fields__(self) -> tuple[str, ...]: ...
+    @property
+    def items(self) -> Sequence[Any]: ...
+
+
 _log = structlog.get_logger()
 _IN_THE_LOG = "this cannot be answered now; the agent's log says why"
 _ENCODER = msgspec.json.Encoder()
@@ -39,7 +49,7 @@ def encoded(answer: Any) -> bytes:
     return _ENCODER.encode(answer)
 
 
-def encoded_list(page: FlapList | PortList) -> bytes:
+def encoded_list(page: ItemList) -> bytes:
     """An item at a time: no single call holds the GIL for long."""
     body = b'{"items":[%b]}' % _joined(_ENCODER.encode(item) for item in page.items)
     for name in page.__struct_fields__:

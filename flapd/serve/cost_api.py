@@ -6,7 +6,7 @@ from typing import Any, get_args
 from aiohttp import web
 
 from flapd.core.cost.answer import CostAnswer, cost_answer
-from flapd.core.cost.question import Question, inputs_of
+from flapd.core.cost.question import Question, checkpoints_of, inputs_of
 from flapd.core.cost.releases import Launcher, release
 from flapd.core.cost.restart import RESTARTS
 from flapd.core.cost.settings import CostSettings, JobSettings
@@ -59,6 +59,7 @@ COST_PARAMETERS = (
     span("restart"),
     span("checkpoint_age"),
     span("checkpoint_interval", shortest="1s"),
+    span("checkpoint_cost"),
     number("price", 0, 1_000_000),
     choice("preset", tuple(RESTARTS)),
     _version("nccl"),
@@ -78,6 +79,7 @@ _SPANS = (
     "restart",
     "checkpoint_age",
     "checkpoint_interval",
+    "checkpoint_cost",
 )
 
 
@@ -104,7 +106,8 @@ class CostApi:
         if question.gpus is None and self._job.world_size is None:
             raise bad("gpus", "the number of GPUs that stand still, or job.world_size, is needed")
         inputs = inputs_of(question, self._job, self._cost)
-        return json_answer(encoded(cost_answer(inputs, self._cost.currency, every)))
+        saves = checkpoints_of(question, self._job)
+        return json_answer(encoded(cost_answer(inputs, self._cost.currency, every, saves)))
 
 
 def _in_seconds(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 
 from aiohttp import web
 
+from flapd.core.cost.settings import CostSettings
 from flapd.model.errors import FlapdError
 from flapd.model.event import Outage
 from flapd.model.times import SECOND_NS, rfc3339
@@ -30,14 +31,16 @@ from flapd.store.black_box import BlackBox
 from flapd.store.database import HistoryError
 from flapd.store.flap_query import FlapQuery, matches
 from flapd.store.history_reader import HistoryReader
+from flapd.store.incident_links import FlapLoss
 
 _DAY_NS = 86_400 * SECOND_NS
 
 
 class FlapsApi:
-    def __init__(self, agent: Agent, executor: Executor) -> None:
+    def __init__(self, agent: Agent, executor: Executor, cost: CostSettings) -> None:
         self._agent = agent
         self._executor = executor
+        self._cost = cost
 
     def routes(self) -> Iterable[Route]:
         return (
@@ -69,7 +72,7 @@ class FlapsApi:
 
     async def _flaps(self, question: Question) -> web.Response:
         query = flap_query(question.values)
-        undurable = self._agent.snapshot().undurable
+        undurable = undurable_outages(self._agent)
         body = await in_thread(
             self._executor, flaps_body, self._agent.history, query, undurable, question.sees_jobs
         )
@@ -77,7 +80,7 @@ class FlapsApi:
 
     async def _flap(self, question: Question) -> web.Response:
         flap_id = question.request.match_info["id"]
-        for outage in self._agent.snapshot().undurable:
+        for outage in undurable_outages(self._agent):
             if outage.id == flap_id:
                 return json_answer(flap_body(outage, None, question, durable=False))
         return json_answer(await in_thread(self._executor, self._kept, flap_id, question))
@@ -86,23 +89,39 @@ class FlapsApi:
         kept = self._agent.history.flap(flap_id)
         if kept is None:
             raise ApiError("not_found", f"there is no flap {flap_id}", "id")
-        return flap_body(kept, self._agent.history.black_box(flap_id), question)
+        loss = self._agent.history.losses([flap_id]).get(flap_id)
+        return flap_body(kept, self._agent.history.black_box(flap_id), question, loss=loss)
 
     async def _summary(self, question: Question) -> web.Response:
         now_ns = time.time_ns()
         since, until = question.values["since"], question.values["until"]
         span = (now_ns - _DAY_NS if since is None else since, now_ns if until is None else until)
         refuse_backwards(*span)
-        found = await in_thread(self._executor, self._agent.history.summary, *span)
-        return json_answer(encoded(summary_item(found, *span)))
+        body = await in_thread(self._executor, self._summary_body, span, question.sees_jobs)
+        return json_answer(body)
+
+    def _summary_body(self, span: tuple[int, int], sees_jobs: bool) -> bytes:
+        history = self._agent.history
+        incidents = history.incident_summary(*span) if sees_jobs else None
+        return encoded(summary_item(history.summary(*span), incidents, self._cost, *span))
+
+
+def undurable_outages(agent: Agent) -> list[Outage]:
+    """That the disk has not taken yet."""
+    return [event for event in agent.snapshot().undurable if isinstance(event, Outage)]
 
 
 def flap_body(
-    outage: Outage, black_box: BlackBox | None, question: Question, *, durable: bool = True
+    outage: Outage,
+    black_box: BlackBox | None,
+    question: Question,
+    *,
+    durable: bool = True,
+    loss: FlapLoss | None = None,
 ) -> bytes:
     """The answer of /flaps/{id}, as FlapDetail describes it."""
     has_samples = black_box is not None and bool(black_box.rows)
-    item = flap_item(outage, durable=durable, black_box=has_samples)
+    item = flap_item(outage, durable=durable, black_box=has_samples, loss=loss)
     body = encoded(item if question.sees_jobs else without_jobs(item))
     data = b"null" if black_box is None else _black_box_body(black_box)
     return with_field(body, "black_box_data", data)
@@ -120,7 +139,14 @@ def _black_box_body(black_box: BlackBox) -> bytes:
 def flaps_body(
     history: HistoryReader, query: FlapQuery, undurable: Sequence[Outage], sees_jobs: bool
 ) -> bytes:
-    """The answer of /flaps; ApiError where the cursor is none of ours.
+    """The answer of /flaps."""
+    return encoded_list(flap_list(history, query, undurable, sees_jobs))
+
+
+def flap_list(
+    history: HistoryReader, query: FlapQuery, undurable: Sequence[Outage], sees_jobs: bool
+) -> FlapList:
+    """One page of outages; ApiError where the cursor is none of ours.
 
     What the disk has not taken yet stands on top of the first page.
     """
@@ -132,7 +158,11 @@ def flaps_body(
         raise ApiError("bad_parameter", str(error), "cursor") from None
     waiting = {outage.id for outage in undurable}
     items: list[FlapItem] = [
-        flap_item(outage, black_box=outage.id in page.with_black_box)
+        flap_item(
+            outage,
+            black_box=outage.id in page.with_black_box,
+            loss=page.losses.get(outage.id),
+        )
         for outage in page.items
         if outage.id not in waiting
     ]
@@ -143,4 +173,4 @@ def flaps_body(
             if matches(query, outage)
         ]
     told = items if sees_jobs else [without_jobs(item) for item in items]
-    return encoded_list(FlapList(told, page.next))
+    return FlapList(told, page.next)

@@ -59,9 +59,11 @@ class Module(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    low: float
-    likely: float
-    high: float
+    """None is what has no end."""
+
+    low: float | None
+    likely: float | None
+    high: float | None
 
 
 class Table(msgspec.Struct, frozen=True):

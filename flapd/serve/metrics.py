@@ -11,6 +11,7 @@ from flapd.serve.agent import Health
 from flapd.serve.agent_metrics import agent_families, down_seconds, reading_families
 from flapd.serve.bonds import with_members
 from flapd.serve.exposition import encode
+from flapd.serve.job_metrics import job_families
 from flapd.serve.names import named_ports
 from flapd.serve.port_metrics import port_families
 from flapd.serve.settings import CounterChoice
@@ -27,6 +28,8 @@ class Scrape(msgspec.Struct, frozen=True):
     """Monotonic."""
     history_bytes: int
     counters: CounterChoice = "errors"
+    sees_jobs: bool = False
+    """Who asks may see series of jobs."""
 
 
 def render(scrape: Scrape, accept: str) -> tuple[bytes, str]:
@@ -42,9 +45,10 @@ def families(scrape: Scrape) -> Iterator[Metric]:
     snapshot, health = scrape.snapshot, scrape.health
     views = named_ports(with_members(snapshot.ports))
     yield from agent_families(health, scrape.history_bytes)
-    yield from reading_families(snapshot, views, health.reads, scrape.now_ns)
+    yield from reading_families(snapshot, views, health, scrape.now_ns)
     yield from port_families(views, scrape.counters)
     yield down_seconds(snapshot.down_histogram)
+    yield from job_families(snapshot, views, scrape.sees_jobs)
 
 
 def _told_apart(family: Metric) -> Metric:

@@ -1,6 +1,6 @@
 """What ports, states and counters are called on screen, in JSON and in labels."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from flapd.core.fabric.catalogue import NOT_A_COUNTER, short_name
 from flapd.core.fabric.view import PortView
@@ -73,10 +73,19 @@ def named_ports(views: Iterable[PortView]) -> list[PortView]:
     return list(chosen.values())
 
 
-def sources_up(views: Iterable[PortView]) -> dict[str, bool]:
-    """Source -> it can read at least one port; of no ports nothing can be told."""
+def sources_up(
+    views: Iterable[PortView], others: Mapping[str, Mapping[str, str]]
+) -> dict[str, bool]:
+    """Source -> it tells of at least one port; of no ports nothing can be told.
+
+    `others` are, by key of the port, those besides sysfs: "on", or why they tell nothing.
+    """
     present = [view for view in views if view.present]
-    return {"sysfs": any(view.readable for view in present)} if present else {}
+    up = {"sysfs": any(view.readable for view in present)} if present else {}
+    for view in present:
+        for name, told in others.get(view.port.key, {}).items():
+            up[name] = up.get(name, False) or told == "on"
+    return up
 
 
 def _recency(view: PortView) -> tuple[bool, int]:

@@ -68,8 +68,9 @@ def _operation(route: Route, by_type: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _operation_id(route: Route) -> str:
+    kind = ["page"] if "text/html" in route.streams else []
     words = re.findall(r"[a-z]+", route.path.removeprefix("/api/v1"))
-    return "_".join([route.method.lower(), *words])
+    return "_".join([route.method.lower(), *kind, *words])
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class Parameter(msgspec.Struct, frozen=True):
     """As it would be written."""
     place: Literal["query", "path"] = "query"
     required: bool = False
+    of_jobs: bool = False
+    """For those alone who may see what belongs to jobs."""
 
 
 def text(name: str, right: str, place: Literal["query", "path"] = "query") -> Parameter:
@@ -134,6 +136,11 @@ def names(name: str, right: str) -> Parameter:
         return found
 
     return Parameter(name, right, {"type": "string", "pattern": "^[^,]+(?:,[^,]+)*$"}, parse)
+
+
+def of_jobs(parameter: Parameter) -> Parameter:
+    """The same, for those who may see what belongs to jobs."""
+    return msgspec.structs.replace(parameter, of_jobs=True)
 
 
 def needed(parameter: Parameter) -> Parameter:

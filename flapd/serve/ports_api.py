@@ -40,6 +40,7 @@ class Ports:
         self._agent = agent
         self._now_ns = now_ns
         self._snapshot = agent.snapshot()
+        self._sources = agent.health.sources
 
     @cached_property
     def views(self) -> list[PortView]:
@@ -88,6 +89,7 @@ class Ports:
             flaps_24h=None if self._flaps is None else self._flaps.get(view.port.key, 0),
             stuck_since_ns=self._snapshot.stuck_readers.get(view.port.device),
             is_blind=view.port.device in self._snapshot.blind,
+            sources=self._sources.get(view.port.key, {}),
         )
 
     @cached_property

@@ -25,6 +25,8 @@ class Alive(msgspec.Struct, frozen=True):
 class Ready(msgspec.Struct, frozen=True):
     status: str
     reasons: list[str]
+    fleet: str | None = None
+    """`connected`, or why not, which does not make it less ready; None: it tells no fleet."""
 
 
 class ProbesApi:
@@ -59,16 +61,19 @@ class ProbesApi:
     async def _readyz(self, _question: Question) -> web.Response:
         reasons = self._agent.not_ready()
         if not reasons:
-            return json_answer(encoded(Ready("ready", [])))
+            fleet = self._agent.health.fleet
+            told = None if fleet is None else fleet.how()
+            return json_answer(encoded(Ready("ready", [], told)))
         error = ErrorBody("unavailable", "; ".join(reasons), None)
         return json_answer(encoded(ErrorAnswer(error, reasons)), STATUS["unavailable"])
 
     async def _metrics(self, question: Question) -> web.Response:
         accept = ",".join(question.request.headers.getall(hdrs.ACCEPT, []))
-        body, content_type = await in_thread(self._executor, self._render, accept)
+        sees_jobs = question.sees_jobs
+        body, content_type = await in_thread(self._executor, self._render, accept, sees_jobs)
         return web.Response(body=body, headers={hdrs.CONTENT_TYPE: content_type})
 
-    def _render(self, accept: str) -> tuple[bytes, str]:
+    def _render(self, accept: str, sees_jobs: bool) -> tuple[bytes, str]:
         agent = self._agent
         scrape = Scrape(
             agent.snapshot(),
@@ -76,5 +81,6 @@ class ProbesApi:
             time.monotonic_ns(),
             agent.history.history_bytes(),
             self._counters,
+            sees_jobs,
         )
         return render(scrape, accept)

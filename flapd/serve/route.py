@@ -57,10 +57,17 @@ def wired(route: Route, gate: Gate) -> web.RouteDef:
         if route.access == "jobs" and not sees_jobs:
             raise gate.refusal()
         values = read_parameters(route.parameters, request.query.items(), time.time_ns())
+        if not sees_jobs and _asks_for_jobs(route, values):
+            raise gate.refusal()
         body = None if route.body is None else await _body(request, route.body)
         return await route.handler(Question(request, values, sees_jobs, body))
 
     return web.RouteDef(route.method, route.path, handle, {})
+
+
+def _asks_for_jobs(route: Route, values: Mapping[str, Any]) -> bool:
+    of_jobs = (parameter.name for parameter in route.parameters if parameter.of_jobs)
+    return any(values[name] is not None for name in of_jobs)
 
 
 async def _body(request: web.Request, kind: Any) -> Any:

@@ -9,10 +9,13 @@ from aiohttp import web
 from flapd.serve.access import Gate
 from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, errors_as_json, json_answer
+from flapd.serve.budget_api import BudgetApi
 from flapd.serve.control import ControlApi
 from flapd.serve.cost_api import CostApi
 from flapd.serve.flaps_api import FlapsApi
+from flapd.serve.jobs_api import JobsApi
 from flapd.serve.openapi import document
+from flapd.serve.page.api import PageApi
 from flapd.serve.ports_api import PortsApi
 from flapd.serve.probes import ProbesApi
 from flapd.serve.recording import RecordingApi
@@ -37,12 +40,16 @@ def build_app(
 ) -> web.Application:
     """An application with all routes; those that change something only where `local`."""
     stream = StreamApi(agent, executor)
+    jobs = JobsApi(agent, executor)
     apis: list[_Api] = [
         PortsApi(agent, executor),
-        FlapsApi(agent, executor),
+        FlapsApi(agent, executor, prices.cost),
+        jobs,
         stream,
         CostApi(prices.job, prices.cost),
+        BudgetApi(agent, executor, prices.job, prices.cost),
         ProbesApi(agent, executor, counters),
+        PageApi(agent, executor, gate, jobs, prices.cost),
     ]
     app = empty_app()
     app.on_startup.append(stream.open)

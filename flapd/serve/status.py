@@ -9,6 +9,8 @@ from aiohttp import web
 
 from flapd import __version__
 from flapd.core.fabric.view import PortView, Snapshot
+from flapd.model.fleet import Publishing
+from flapd.model.job import Job
 from flapd.model.times import SECOND_NS
 from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, in_thread, json_answer
@@ -18,6 +20,11 @@ from flapd.serve.items import RecordingItem
 from flapd.serve.names import sources_up
 from flapd.serve.recording import recording_item
 from flapd.serve.route import Question, Route
+from flapd.serve.told_jobs import PortNames, job_item, port_names, time_of
+from flapd.store.database import HistoryError
+from flapd.store.job_queries import IncidentQuery
+
+_MOST_INCIDENTS = 20
 
 
 class SamplerItem(msgspec.Struct, frozen=True):
@@ -41,6 +48,19 @@ class HistoryItem(msgspec.Struct, frozen=True):
     """Events that it will never have: it could not be written for too long."""
 
 
+class FleetItem(msgspec.Struct, frozen=True):
+    connected: bool
+    server: str | None
+    """Where it is connected, or was last."""
+    reason: str | None
+    """Why it is not connected, or why the stream does not take what it is told."""
+    outbox_events: int
+    """Entries of the journal that the stream does not have yet."""
+    events_published: int
+    events_lost: int
+    """Never told: the history let go of them first, or no server takes a message so large."""
+
+
 class PortsSummary(msgspec.Struct, frozen=True):
     """How many ports; the lists are names."""
 
@@ -58,6 +78,33 @@ class PortsSummary(msgspec.Struct, frozen=True):
     gone: list[str]
 
 
+class RunningJob(msgspec.Struct, frozen=True):
+    job: str
+    kind: str
+    world_size: int | None
+    local_ranks: int
+    ports: list[str]
+    since: str | None
+    stands_still: bool
+    """Its traffic does."""
+    blind_to: list[str]
+
+
+class OpenIncident(msgspec.Struct, frozen=True):
+    id: str
+    job: str | None
+    verdict: str
+    begin: str | None
+
+
+class JobsStatus(msgspec.Struct, frozen=True):
+    running: list[RunningJob]
+    blind_to: list[str]
+    """What of the node's processes cannot be seen."""
+    incidents: list[OpenIncident] | None
+    """Those that go on, the newest first; None: the history cannot be read."""
+
+
 class Status(msgspec.Struct, frozen=True):
     version: str
     node: str
@@ -72,13 +119,16 @@ class Status(msgspec.Struct, frozen=True):
     reasons: list[str]
     """Why it is not ready."""
     sources: dict[str, bool]
-    """Source -> it can read at least one port."""
+    """Source -> it tells of at least one port."""
     sampler: SamplerItem
     history: HistoryItem
     recording: RecordingItem | None
     ports: PortsSummary
+    jobs: JobsStatus
     maintenance: list[MaintenanceItem]
     observations_refused: int
+    fleet: FleetItem | None
+    """None: it tells no fleet."""
 
 
 class StatusApi:
@@ -110,13 +160,26 @@ def status_of(agent: Agent) -> Status:
         restart_needed=list(health.restart_needed),
         ready=not reasons,
         reasons=reasons,
-        sources=sources_up(snapshot.ports),
+        sources=sources_up(snapshot.ports, health.sources),
         sampler=_sampler(agent, snapshot, now_ns),
         history=_history(agent),
         recording=None if recording is None else recording_item(recording),
         ports=_ports(snapshot),
+        jobs=_jobs(agent, snapshot),
         maintenance=maintenance_items(agent, snapshot.maintenance),
         observations_refused=health.observations_refused,
+        fleet=None if health.fleet is None else _fleet(health.fleet),
+    )
+
+
+def _fleet(fleet: Publishing) -> FleetItem:
+    return FleetItem(
+        connected=fleet.connected,
+        server=fleet.server,
+        reason=fleet.reason or None,
+        outbox_events=fleet.outbox_events,
+        events_published=fleet.events_published,
+        events_lost=fleet.events_lost,
     )
 
 
@@ -161,6 +224,38 @@ def _ports(snapshot: Snapshot) -> PortsSummary:
         downgraded=_names(view for view in views if view.downgraded),
         gone=_names(view for view in views if not view.present),
     )
+
+
+def _jobs(agent: Agent, snapshot: Snapshot) -> JobsStatus:
+    names = port_names(snapshot)
+    still = {stall.job for stall in snapshot.jobs.stalls}
+    running = [_running(job, names, job.job in still) for job in snapshot.jobs.running]
+    return JobsStatus(running, list(snapshot.jobs.blind_to), _open_incidents(agent))
+
+
+def _running(job: Job, names: PortNames, stands_still: bool) -> RunningJob:
+    item = job_item(job, names)
+    return RunningJob(
+        job=item.job,
+        kind=item.kind,
+        world_size=item.world_size,
+        local_ranks=len(item.local_ranks),
+        ports=item.ports,
+        since=item.since,
+        stands_still=stands_still,
+        blind_to=item.blind_to,
+    )
+
+
+def _open_incidents(agent: Agent) -> list[OpenIncident] | None:
+    try:
+        found = agent.history.incidents(IncidentQuery(status="open", limit=_MOST_INCIDENTS))
+    except HistoryError:
+        return None
+    return [
+        OpenIncident(one.id, one.job, one.verdict, time_of(one.begin_unix_ns))
+        for one in found.items
+    ]
 
 
 def _names(views: Iterable[PortView]) -> list[str]:

@@ -6,21 +6,26 @@ slow client has not taken waits in the journal and nowhere else.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 
 from aiohttp import web
 
 from flapd.model.event import Event, Outage, PortChange
+from flapd.model.fault import Fault
+from flapd.model.incident import Incident
+from flapd.model.job import Job
+from flapd.model.stall import Stall
 from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, in_thread, written
 from flapd.serve.errors import ApiError
-from flapd.serve.items import FlapItem, GapItem
+from flapd.serve.items import GapItem
 from flapd.serve.parameter import bad, whole
 from flapd.serve.ports_api import Ports
 from flapd.serve.route import Question, Route
-from flapd.serve.told import changed_port, flap_item, without_jobs
+from flapd.serve.told import changed_port, flap_item
+from flapd.serve.told_jobs import fault_item, incident_item, job_item, port_names, stall_item
 
 MOST_STREAMS = 64
 PING_SECONDS = 15.0
@@ -46,7 +51,8 @@ class StreamApi:
         yield Route(
             "GET",
             "/api/v1/stream",
-            "Server-sent events `port` and `flap`: the item, new or revised; `gap`: some are gone",
+            "Server-sent events `port`, `flap`, `fault`, `stall`, `job`, `incident`: the item, new "
+            "or revised; `gap`: some are gone",
             self._stream,
             None,
             (_LAST_EVENT_ID,),
@@ -108,21 +114,21 @@ class StreamApi:
 
     async def _pieces(self, seq: int, sees_jobs: bool) -> AsyncIterator[bytes]:
         while not self._is_closed:
-            more = self._more
+            more, before = self._more, seq
             seq, piece = await in_thread(self._executor, self._read, seq, sees_jobs)
             if piece:
                 yield piece
-            elif not await _set_within(more, PING_SECONDS):
+            elif seq == before and not await _set_within(more, PING_SECONDS):
                 yield b": ping\n\n"
 
     def _read(self, seq: int, sees_jobs: bool) -> tuple[int, bytes]:
         """The next events, as they are sent, and the number of the last."""
         found = self._agent.history.events_after(seq, _AT_ONCE)
-        ports = Ports(self._agent, time.monotonic_ns())
+        told_as = _Items(self._agent, [event for _number, event in found], sees_jobs)
         told = [
-            _piece(kind, number, item)
+            _piece(str(event.__struct_config__.tag), number, item)
             for number, event in found
-            for kind, item in _items(event, ports, sees_jobs)
+            if (item := told_as.of(event)) is not None
         ]
         return (found[-1][0] if found else seq), b"".join(told)
 
@@ -143,13 +149,33 @@ def _wanted(question: Question) -> int | None:
         raise bad("Last-Event-ID", _LAST_EVENT_ID.right) from None
 
 
-def _items(event: Event, ports: Ports, sees_jobs: bool) -> Iterator[tuple[str, object]]:
-    """None for a port that has been forgotten since: nothing is known of it now."""
-    if isinstance(event, Outage):
-        item: FlapItem = flap_item(event)
-        yield "flap", item if sees_jobs else without_jobs(item)
-    elif isinstance(event, PortChange) and (port := ports.of_key(event.key)) is not None:
-        yield "port", changed_port(port, event)
+class _Items:
+    """Items of some events, as the agent knows ports and incidents now."""
+
+    def __init__(self, agent: Agent, events: Sequence[Event], sees_jobs: bool) -> None:
+        self._sees_jobs = sees_jobs
+        self._ports = Ports(agent, time.monotonic_ns())
+        flaps = [event.id for event in events if isinstance(event, Outage)]
+        self._losses = agent.history.losses(flaps) if sees_jobs else {}
+        self._names = port_names(agent.snapshot())
+
+    def of(self, event: Event) -> object | None:
+        """None for what may not be told, and for a port that has been forgotten since."""
+        if isinstance(event, Outage):
+            return flap_item(event, loss=self._losses.get(event.id))
+        if isinstance(event, PortChange):
+            port = self._ports.of_key(event.key)
+            return None if port is None else changed_port(port, event)
+        return self._of_jobs(event) if self._sees_jobs else None
+
+    def _of_jobs(self, event: Fault | Stall | Job | Incident) -> object:
+        if isinstance(event, Fault):
+            return fault_item(event)
+        if isinstance(event, Stall):
+            return stall_item(event, self._names)
+        if isinstance(event, Job):
+            return job_item(event, self._names)
+        return incident_item(event)
 
 
 async def _set_within(event: asyncio.Event, seconds: float) -> bool:

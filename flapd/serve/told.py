@@ -1,10 +1,12 @@
 """What is told of a port and an outage: items made of views and events."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from flapd.core.fabric.catalogue import PHYSICAL_STATE, RATE_MBPS, STATE, WIDTH_LANES, short_name
+from flapd.core.fabric.module_identity import ModuleIdentity
 from flapd.core.fabric.view import NOT_READ, PortView, Repair
 from flapd.model.event import After, Outage, PortChange
 from flapd.model.times import SECOND_NS, Edge, rfc3339
@@ -14,21 +16,32 @@ from flapd.serve.items import (
     ChangeItem,
     FlapItem,
     Interval,
+    Module,
     PortItem,
     RepairItem,
     Seconds,
     Witness,
 )
 from flapd.serve.names import counter_names, physical_state_text, state_text
+from flapd.serve.told_jobs import estimate
+from flapd.store.incident_links import FlapLoss
 
 _ERRORS_TOLD = 3
+_NO_SOURCES: Mapping[str, str] = {}
 
 
 def interval(edge: Edge) -> Interval:
     return Interval(rfc3339(edge.earliest_unix_ns), rfc3339(edge.latest_unix_ns))
 
 
-def flap_item(outage: Outage, *, durable: bool = True, black_box: bool = False) -> FlapItem:
+def flap_item(
+    outage: Outage,
+    *,
+    durable: bool = True,
+    black_box: bool = False,
+    loss: FlapLoss | None = None,
+) -> FlapItem:
+    """`loss`: what incidents say of it; None where none names it."""
     return FlapItem(
         durable=durable,
         black_box=black_box,
@@ -56,6 +69,8 @@ def flap_item(outage: Outage, *, durable: bool = True, black_box: bool = False) 
         evidence=list(outage.evidence),
         boot=outage.boot,
         grace=outage.grace,
+        incidents=[] if loss is None else list(loss.incidents),
+        gpu_seconds=None if loss is None else estimate(loss.gpu_seconds),
     )
 
 
@@ -71,14 +86,18 @@ def port_item(
     flaps_24h: int | None,
     stuck_since_ns: int | None = None,
     is_blind: bool = False,
+    sources: Mapping[str, str] = _NO_SOURCES,
 ) -> PortItem:
-    """The port at the monotonic time `now_ns`; `flaps_24h` is None without a history."""
+    """The port at the monotonic time `now_ns`; `flaps_24h` is None without a history.
+
+    `sources` are those besides sysfs.
+    """
     told = _identity(view) | _link(view) | _counted(view)
     return PortItem(
         **told,
         flaps_24h=flaps_24h,
         stale_seconds=_seconds_since(view.last_read_ns, now_ns),
-        sources={"sysfs": sysfs_source(view, now_ns, stuck_since_ns, is_blind)},
+        sources={"sysfs": sysfs_source(view, now_ns, stuck_since_ns, is_blind), **sources},
     )
 
 
@@ -103,6 +122,7 @@ def _identity(view: PortView) -> dict[str, Any]:
         "link_layer": port.link_layer,
         "netdev": port.netdev,
         "members": list(port.members),
+        "module": _module(view.module),
     }
 
 
@@ -143,6 +163,10 @@ def _after(after: After | None) -> AfterItem | None:
     return None if after is None else AfterItem(after.rate_mbps / 1000, after.downgraded)
 
 
+def _module(module: ModuleIdentity | None) -> Module | None:
+    return None if module is None else Module(module.vendor, module.part, module.serial)
+
+
 def _repair(repair: Repair | None) -> RepairItem | None:
     return None if repair is None else RepairItem(rfc3339(repair.unix_ns), repair.note)
 
@@ -162,7 +186,7 @@ def _seconds_since(then_ns: int | None, now_ns: int) -> float | None:
 
 
 def _witness(view: PortView) -> Witness:
-    name = view.port.witness
+    name = view.counter or view.port.witness
     return Witness(
         None if name is None else short_name(name), view.witness_value, view.witness_status
     )

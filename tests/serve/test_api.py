@@ -9,7 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from flapd.core.fabric.view import Repair, Snapshot
+from flapd.model.fleet import Publishing
 from flapd.model.times import SECOND_NS, Edge
+from flapd.serve.agent import Health
 from tests.serve.parts import FakeAgent, over_socket, over_tcp, port, view
 from tests.store.outages import WALL_NS, outage, with_length
 
@@ -284,6 +286,17 @@ async def test_health_is_told_while_the_process_lives(tmp_path: Path) -> None:
 
     assert answer["status"] == "ok"
     assert answer["node"] == "node17"
+
+
+async def test_an_agent_without_its_fleet_is_ready_and_says_why_it_has_none(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+
+    async with over_tcp(agent, tmp_path) as session:
+        assert (await got(session, "/readyz"))["fleet"] is None
+        agent.health = Health(fleet=Publishing(reason="no route"))
+        assert (await got(session, "/readyz"))["fleet"] == "no route"
+        agent.health = Health(fleet=Publishing(connected=True, reason=""))
+        assert (await got(session, "/readyz"))["fleet"] == "connected"
 
 
 async def test_ready_is_what_the_agent_calls_ready(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Whatever a client asks, the answer is the one that /api/v1/openapi.json describes."""
 
 import asyncio
+import math
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,11 +19,13 @@ from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
 from flapd.core.fabric.view import Snapshot
+from flapd.model.loss import Range
 from flapd.serve.access import Gate
 from flapd.serve.connection import Reception
 from flapd.serve.routes import build_app
 from flapd.serve.settings import HttpSettings
 from tests.serve.parts import FakeAgent, view
+from tests.store.jobs import fault, incident, job, stall
 from tests.store.outages import outage
 
 EXAMPLES = 12
@@ -32,6 +35,7 @@ NOT_TOLD = ("since", "until", "cursor", "for", "step", "down")
 """Parameters of which a schema cannot tell all: `until` before `since`, a cursor that is none of
 ours, a span that is too long."""
 ENDLESS = "/api/v1/stream"
+ENDLESS_LOSS = incident("i2", lost_seconds=Range(1, math.inf, math.inf), cost=None)
 
 
 async def serve(agent: FakeAgent, port: "Future[int]", stopped: asyncio.Event) -> None:
@@ -52,6 +56,7 @@ async def serve(agent: FakeAgent, port: "Future[int]", stopped: asyncio.Event) -
 @contextmanager
 def everything_on_tcp(directory: Path) -> Iterator[str]:
     agent = FakeAgent(directory, [outage("f1"), outage("f2", down=20, up=None)])
+    agent.happens(job(), fault(), fault("undated", at=None), stall(), incident(), ENDLESS_LOSS)
     agent.shown = Snapshot(ports=(view(),), wall_offset_ns=0)
     port: Future[int] = Future()
     stopped = asyncio.Event()

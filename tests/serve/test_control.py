@@ -9,6 +9,7 @@ import pytest
 
 from flapd import __version__
 from flapd.core.fabric.view import MaintenanceView, Snapshot
+from flapd.model.fleet import Publishing
 from flapd.serve.agent import Health, RecordingStatus
 from flapd.sources.read_health import ReadHealth
 from tests.serve.parts import FakeAgent, over_socket, port, view
@@ -120,6 +121,7 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
         config_reloaded_ok=False,
         restart_needed=("http",),
         reads=ReadHealth(slowed={"mlx5_1": 4}, rings_missing={"mlx5_1": 3}),
+        fleet=Publishing(reason="no route", outbox_events=4),
     )
     agent.reasons = ["the history cannot be written"]
     agent.status = RecordingStatus("/r", 5, True, WALL_NS)
@@ -185,8 +187,17 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
             "downgraded": ["mlx5_0/1"],
             "gone": ["mlx5_4/1"],
         },
+        "jobs": {"running": [], "blind_to": [], "incidents": []},
         "maintenance": [
             {"port": "mlx5_1/1", "until": "2023-11-14T22:13:20.000000Z", "reason": "cable"}
         ],
         "observations_refused": 0,
+        "fleet": {
+            "connected": False,
+            "server": None,
+            "reason": "no route",
+            "outbox_events": 4,
+            "events_published": 0,
+            "events_lost": 0,
+        },
     }

@@ -70,6 +70,7 @@ async def test_it_is_what_the_command_tells(
         "budget-factor": "1.1",
         "watchdog": "15m",
         "checkpoint-interval": "600",
+        "checkpoint-cost": "12",
         "price": "3.5",
         "preset": "manual",
         "nccl": "2.27.5",

@@ -102,8 +102,8 @@ async def test_a_summary_adds_up_by_port_and_cause(tmp_path: Path) -> None:
     }
     assert told["by_port"]["mlx5_0/1"] == {"link": tally(2, 4, 3.0), "admin": tally(1, 1, 10.0)}
     assert told["worst_ports"] == [
-        {"port": "mlx5_0/1", "flaps": tally(2, 4, 3.0)},
-        {"port": "mlx5_1/1", "flaps": tally(1, 1, 0.0, 1)},
+        {"port": "mlx5_0/1", "flaps": tally(2, 4, 3.0), "gpu_seconds": None},
+        {"port": "mlx5_1/1", "flaps": tally(1, 1, 0.0, 1), "gpu_seconds": None},
     ]
 
 

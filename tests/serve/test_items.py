@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from flapd.core.fabric.module_identity import ModuleIdentity
 from flapd.model.times import SECOND_NS
-from flapd.serve.items import PortItem
+from flapd.serve.items import Module, PortItem, Witness
 from flapd.serve.names import named_ports, physical_state_text, state_text
 from flapd.serve.told import port_item
 from tests.serve.parts import port, view
@@ -77,6 +78,25 @@ def test_why_sysfs_does_not_work_is_told(
     item = port_item(view(**changes), now_ns=NOW, flaps_24h=None, stuck_since_ns=stuck_since_ns)
 
     assert item.sources == {"sysfs": sysfs}
+
+
+def test_each_other_source_says_that_it_works_or_why_not() -> None:
+    sources = {"rtnetlink": "on", "verbs": "off by configuration"}
+
+    item = port_item(view(), now_ns=NOW, flaps_24h=None, sources=sources)
+
+    assert item.sources == {"sysfs": "on", **sources}
+
+
+def test_the_module_and_the_counter_that_counts_now_are_told() -> None:
+    item = told(
+        module=ModuleIdentity("Mellanox", "MCP4Y10", None),
+        counter="ethtool/link_down_events_phy",
+        witness_value=1003,
+    )
+
+    assert item.module == Module("Mellanox", "MCP4Y10", None)
+    assert item.witness == Witness("link_down_events_phy", 1003, "live")
 
 
 def test_a_port_whose_device_cannot_be_looked_at_says_so_unless_it_is_read() -> None:

@@ -121,6 +121,20 @@ def test_how_many_ports_are_found_is_not_told_before_it_is_known() -> None:
     assert b"flapd_ports_found" not in render(Scrape(Snapshot(), Health(), 0, 0), "")[0]
 
 
+def test_each_source_is_up_that_tells_of_at_least_one_port() -> None:
+    sources = {"k0": {"rtnetlink": "on", "verbs": "off"}, "k1": {"rtnetlink": "no netdev"}}
+    views = [view(port(key=f"k{number}", device=f"mlx5_{number}")) for number in range(2)]
+
+    body = render(Scrape(Snapshot(ports=tuple(views)), Health(sources=sources), 0, 0), "")[0]
+
+    lines = [line for line in body.decode().splitlines() if line.startswith("flapd_source_up")]
+    assert lines == [
+        'flapd_source_up{source="sysfs"} 1.0',
+        'flapd_source_up{source="rtnetlink"} 1.0',
+        'flapd_source_up{source="verbs"} 0.0',
+    ]
+
+
 def test_without_ports_only_the_agent_is_told() -> None:
     body = render(Scrape(Snapshot(is_scouted=True), Health(config_reloaded_ok=False), 0, 0), "")[
         0

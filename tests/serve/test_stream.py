@@ -11,14 +11,12 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from flapd.core.fabric.view import Snapshot
-from flapd.model.event import Outage, PortChange
+from flapd.model.event import PortChange
 from flapd.serve import answers, stream
-from flapd.serve.items import FlapItem
-from flapd.serve.told import flap_item
 from tests.serve.parts import FakeAgent, over_socket, over_tcp, port, serving, view
+from tests.store.jobs import fault, incident, job, stall
 from tests.store.outages import WALL_NS, outage
 
 PATH = "/api/v1/stream"
@@ -182,21 +180,36 @@ async def test_a_long_past_is_told_whole_and_in_order(tmp_path: Path) -> None:
     assert told == list(range(1, 251))
 
 
-async def test_who_may_not_see_jobs_is_not_told_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def with_incident(event: Outage) -> FlapItem:
-        return replace(flap_item(event), incidents=["i1"])
-
-    monkeypatch.setattr(stream, "flap_item", with_incident)
-    agent = FakeAgent(tmp_path, [outage("f1")])
+async def test_who_may_not_see_jobs_is_told_of_flaps_alone(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path, [outage("a")])
+    agent.happens(incident(), *(fault(f"fault-{number}") for number in range(250)), outage("b"))
     told = []
 
     for over in (over_tcp, over_socket):
         async with over(agent, tmp_path) as session, listening(session, 0) as listener:
-            told.append((await listener.event())[2]["incidents"])
+            name, _seq, first = await listener.event()
+            told.append((name, first["incidents"], (await listener.event())[0]))
 
-    assert told == [[], ["i1"]]
+    assert told == [("flap", [], "flap"), ("flap", ["incident-1"], "incident")]
+
+
+async def test_everything_of_jobs_is_streamed_as_the_lists_tell_it(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.happens(job(), stall(), fault(), incident())
+
+    async with over_socket(agent, tmp_path) as session:
+        listed = []
+        for name in ("jobs", "stalls", "faults", "incidents"):
+            async with session.get(f"/api/v1/{name}") as answer:
+                listed += (await answer.json())["items"]
+        async with listening(session, 0) as listener:
+            told = [await listener.event() for _ in range(4)]
+        async with listening(session, 3) as listener:
+            resumed = await listener.event()
+
+    assert [name for name, _seq, _item in told] == ["job", "stall", "fault", "incident"]
+    assert [item for _name, _seq, item in told] == listed
+    assert resumed == told[3]
 
 
 async def test_a_quiet_stream_is_kept_alive(

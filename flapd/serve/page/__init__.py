@@ -1,0 +1,1 @@
+"""The on-call page: what the API tells, as HTML that works without a script."""
