@@ -43,6 +43,12 @@ class Repair(msgspec.Struct, frozen=True):
     note: str = ""
 
 
+class Module(msgspec.Struct, frozen=True):
+    vendor: str | None = None
+    part: str | None = None
+    serial: str | None = None
+
+
 class PortAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One port."""
 
@@ -50,6 +56,8 @@ class PortAnswer(msgspec.Struct, frozen=True, kw_only=True):
     watched: bool
     ever_up: bool
     readable: bool
+    node: str | None = None
+    """Of a hub."""
     up: bool | None = None
     guid: str | None = None
     pci: str | None = None
@@ -72,6 +80,7 @@ class PortAnswer(msgspec.Struct, frozen=True, kw_only=True):
     maintenance: bool | None = None
     members: list[str] = []
     repaired: Repair | None = None
+    module: Module | None = None
     sources: dict[str, str] = {}
 
 
@@ -89,6 +98,14 @@ class PortsAnswer(msgspec.Struct, frozen=True):
     """There are more ports than these."""
 
 
+class Spread(msgspec.Struct, frozen=True):
+    """None is what has no end."""
+
+    low: float | None = None
+    likely: float | None = None
+    high: float | None = None
+
+
 class After(msgspec.Struct, frozen=True):
     """How the port came back."""
 
@@ -104,6 +121,8 @@ class FlapAnswer(msgspec.Struct, frozen=True, kw_only=True):
     down: Interval
     up: Interval | None = None
     durable: bool = True
+    node: str | None = None
+    """Of a hub."""
     guid: str | None = None
     member: str | None = None
     kind: str | None = None
@@ -112,6 +131,7 @@ class FlapAnswer(msgspec.Struct, frozen=True, kw_only=True):
     seen: str | None = None
     layer: str | None = None
     down_seconds: Seconds = Seconds()
+    span_seconds: float | None = None
     count: int | None = None
     count_at_least: bool = False
     after: After | None = None
@@ -119,6 +139,9 @@ class FlapAnswer(msgspec.Struct, frozen=True, kw_only=True):
     evidence: list[str] = []
     boot: str | None = None
     grace: bool = False
+    incidents: list[str] = []
+    gpu_seconds: Spread | None = None
+    """None also where who asks may not see what belongs to jobs."""
 
 
 class FlapsAnswer(msgspec.Struct, frozen=True):
@@ -178,6 +201,15 @@ class History(msgspec.Struct, frozen=True):
     """Events that it will never have."""
 
 
+class Fleet(msgspec.Struct, frozen=True):
+    connected: bool
+    server: str | None = None
+    reason: str | None = None
+    """Why it is not connected, or what is in the way."""
+    outbox_events: int = 0
+    events_lost: int = 0
+
+
 class PortCounts(msgspec.Struct, frozen=True):
     expected: int | None = None
 
@@ -185,6 +217,31 @@ class PortCounts(msgspec.Struct, frozen=True):
 class Recording(msgspec.Struct, frozen=True):
     until: str | None = None
     """None where it is over."""
+
+
+class RunningJob(msgspec.Struct, frozen=True):
+    job: str
+    kind: str | None = None
+    world_size: int | None = None
+    local_ranks: int | None = None
+    since: str | None = None
+    stands_still: bool = False
+    blind_to: list[str] = []
+
+
+class OpenIncident(msgspec.Struct, frozen=True):
+    id: str
+    verdict: str
+    job: str | None = None
+    begin: str | None = None
+
+
+class Jobs(msgspec.Struct, frozen=True):
+    running: list[RunningJob] = []
+    blind_to: list[str] = []
+    """What of the node's processes cannot be seen."""
+    incidents: list[OpenIncident] | None = None
+    """Those that go on; None: not known."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,5 +259,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     sampler: Sampler = Sampler()
     recording: Recording | None = None
     ports: PortCounts = PortCounts()
+    jobs: Jobs | None = None
+    """None: this agent knows nothing of jobs."""
     maintenance: list[Planned] = []
     observations_refused: int = 0
+    fleet: Fleet | None = None
+    """None: it tells no fleet."""

@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from flapd import __version__
-from flapd.cli.cost_options import add_cost_options
+from flapd.cli.advise_options import add_advise_options
+from flapd.cli.analyze_options import add_analyze_options
+from flapd.cli.budget_options import add_budget_options
+from flapd.cli.cost_options import add_cost_options, add_policy_options
 from flapd.cli.values import seconds, whole
 
 MOST_FLAPS = 100_000
@@ -31,14 +34,29 @@ def parser() -> argparse.ArgumentParser:
     _add_agent(commands)
     price = _add(commands, "cost", "price a flap, step by step", _config_option(), _json_option())
     add_cost_options(price)
+    _add_advising(commands)
     return flapd
+
+
+def _add_advising(commands: _Commands) -> None:
+    advice = _add(commands, "advise", "say which timeout and which drain", _data_options())
+    add_advise_options(advice)
+    add_policy_options(advice)
+    step = _add(commands, "budget", "say where the time of a step goes", _data_options())
+    add_budget_options(step)
+    offline = (_config_option(), _json_option())
+    add_analyze_options(_add(commands, "analyze", "tell what logs and dumps tell", *offline))
 
 
 def _add_looking(commands: _Commands) -> None:
     data = _data_options()
     _add(commands, "status", "say whether all is well, and what is not", data)
+    watch = (_config_option(), _token_option(), _url_option())
+    _add_utc(_add(commands, "watch", "show the same live, with what happened last", *watch))
     _add_ports(_add(commands, "ports", "list every port of this node", data))
     _add_flaps(_add(commands, "flaps", "list the outages there were", data))
+    _add_incidents(_add(commands, "incidents", "list what hurt jobs", data))
+    _add_why(_add(commands, "why", "tell one incident in order of time", data))
     _add_healthcheck(_add(commands, "healthcheck", "say whether a job may run here", data))
 
 
@@ -56,6 +74,7 @@ def _add_agent(commands: _Commands) -> None:
     _add_capture(_add(commands, "capture", "pack what support needs into a file", *packing))
     _add_record(_add(commands, "record", "record this node's observations", config, json))
     _add_replay(_add(commands, "replay", "run a recording through the engine", json))
+    _add_completion(_add(commands, "completion", "print what a shell completes flapd by"))
 
 
 def _add(
@@ -79,8 +98,12 @@ def _json_option() -> argparse.ArgumentParser:
 
 
 def _data_options() -> argparse.ArgumentParser:
-    parents = [_config_option(), _json_option(), _token_option()]
-    options = argparse.ArgumentParser(add_help=False, parents=parents)
+    parents = [_config_option(), _json_option(), _token_option(), _url_option()]
+    return argparse.ArgumentParser(add_help=False, parents=parents)
+
+
+def _url_option() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--url", help="a remote agent, instead of the one on this node")
     return options
 
@@ -101,16 +124,21 @@ def _add_ports(command: argparse.ArgumentParser) -> None:
 
 def _add_flaps(command: argparse.ArgumentParser) -> None:
     command.add_argument("id", nargs="?", metavar="ID", help="all there is of this outage")
-    command.add_argument("--since", metavar="T", help=f"{_TIME} (default: 24h)")
-    command.add_argument("--until", metavar="T", help=_TIME)
-    command.add_argument("--port", metavar="P", help="such as mlx5_0/1")
+    _add_filters(command)
     command.add_argument("--guid", metavar="G", help="of the node, which stays when names change")
-    command.add_argument("--min-down", metavar="S", help="seconds, or a duration such as 500ms")
-    command.add_argument("--cause", metavar="C", help="such as link or subnet")
-    command.add_argument("--status", metavar="S", help="open, closed or lost")
     command.add_argument("--kind", metavar="K", help="flap or drop")
     command.add_argument("--layer", metavar="L", help="physical or logical")
     command.add_argument("--seen", metavar="S", help="observed, unseen or while_away")
+
+
+def _add_filters(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--since", metavar="T", help=f"{_TIME} (default: 24h)")
+    command.add_argument("--until", metavar="T", help=_TIME)
+    command.add_argument("--port", metavar="P", help="such as mlx5_0/1")
+    command.add_argument("--min-down", metavar="S", help="seconds, or a duration such as 500ms")
+    command.add_argument("--cause", metavar="C", help="such as link or subnet")
+    command.add_argument("--status", metavar="S", help="open or closed; a flap also lost")
+    command.add_argument("--job", metavar="J", help="the id of a job")
     command.add_argument("--node", metavar="N", help="of a hub")
     command.add_argument(
         "--limit",
@@ -119,6 +147,20 @@ def _add_flaps(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many (default: 1000)",
     )
+    _add_utc(command)
+
+
+def _add_incidents(command: argparse.ArgumentParser) -> None:
+    _add_filters(command)
+    command.add_argument("--verdict", metavar="V", help="such as caused or elsewhere")
+    command.add_argument("--regime", metavar="R", help="such as absorbed or watchdog")
+
+
+def _add_why(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "asked", nargs="?", metavar="ID|TIME", help="default: the latest; TIME: 03:12, 2h, RFC 3339"
+    )
+    command.add_argument("--job", metavar="J", help="the latest of this job")
     _add_utc(command)
 
 
@@ -172,3 +214,7 @@ def _add_record(command: argparse.ArgumentParser) -> None:
 def _add_replay(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", type=Path, metavar="FILE")
     _add_utc(command)
+
+
+def _add_completion(command: argparse.ArgumentParser) -> None:
+    command.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell")

@@ -19,6 +19,7 @@ WITHIN_SECONDS = 10.0
 """An answer is whole by then, however many pieces it comes in."""
 
 _PIECE_BYTES = 64 << 10
+_LONGEST_LINE_BYTES = 1 << 20
 _NO_ANSWER = (OSError, http.client.HTTPException, SlowError)
 
 
@@ -71,6 +72,33 @@ def download(
     return dict(response.headers.items()), _pieces(target, connection, response)
 
 
+def follow(targets: Sequence[Target], path: str, quiet_seconds: float) -> Iterator[bytes]:
+    """Lines of an answer without end, as they come, the first "" as soon as there is an answer.
+
+    Raises as `ask` does, also where nothing came for `quiet_seconds`.
+    """
+    missed = []
+    for target in targets:
+        try:
+            connection, response = _exchange(target, "GET", path, quiet_seconds=quiet_seconds)
+        except _NO_ANSWER as error:
+            missed.append(f"{target} ({_reason(error)})")
+            continue
+        with closing(connection), response:
+            yield b""
+            yield from _lines(target, response)
+        return
+    raise _nobody(missed)
+
+
+def _lines(target: Target, response: http.client.HTTPResponse) -> Iterator[bytes]:
+    try:
+        while line := response.readline(_LONGEST_LINE_BYTES):
+            yield line
+    except _NO_ANSWER as error:
+        raise _nobody([f"{target} ({_reason(error)})"]) from None
+
+
 def _pieces(
     target: Target, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
 ) -> Iterator[bytes]:
@@ -109,11 +137,16 @@ def _reason(error: Exception) -> str:
 
 
 def _exchange(
-    target: Target, method: str, path: str, body: bytes | None = None
+    target: Target,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    quiet_seconds: float = TIMEOUT_SECONDS,
 ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
     """A success whose body is still to be read."""
     with ExitStack() as on_failure:
         connection = on_failure.enter_context(closing(target.connection()))
+        connection.timeout = quiet_seconds
         connection.request(method, target.prefix() + path, body, target.headers())
         response = on_failure.enter_context(connection.getresponse())
         if response.status != http.client.OK:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from flapd.cli.cost_inputs import all_inputs, checkpoints_of
+from flapd.cli.cost_inputs import questions
 from flapd.cli.cost_text import print_derivation
 from flapd.cli.output import Cell, Column, print_json, print_table
 from flapd.config import Config
 from flapd.core.cost.answer import CostAnswer, cost_answer
+from flapd.core.cost.question import Question, checkpoints_of, inputs_of
 
 
 class CostList(msgspec.Struct, frozen=True):
@@ -22,16 +23,22 @@ class CostList(msgspec.Struct, frozen=True):
 def cost(arguments: argparse.Namespace, config: Config) -> int:
     """The exit status; one price in full, several as a table."""
     currency = config.cost.currency
-    wanted = all_inputs(arguments, config)
-    answers = [cost_answer(inputs, currency, arguments.every) for inputs in wanted]
+    answers = [
+        _answer(question, config, arguments.every) for question in questions(arguments, config)
+    ]
     if arguments.json:
         print_json(msgspec.json.encode(answers[0] if len(answers) == 1 else CostList(answers)))
     elif len(answers) == 1:
-        checkpoints = checkpoints_of(arguments, config.job)
-        print_derivation(answers[0], currency, arguments.every, checkpoints)
+        print_derivation(answers[0], currency, arguments.every)
     else:
         _print_prices(answers, currency)
     return 0
+
+
+def _answer(question: Question, config: Config, every_seconds: float | None) -> CostAnswer:
+    inputs = inputs_of(question, config.job, config.cost)
+    saves = checkpoints_of(question, config.job)
+    return cost_answer(inputs, config.cost.currency, every_seconds, saves)
 
 
 _STYLES = {"transport_abort": "bold red", "watchdog": "bold red", "failover": "yellow"}
@@ -51,7 +58,7 @@ _POLICY = ("timeout", "retries", "budget", "watchdog")
 
 def _shown(answer: CostAnswer, currency: str) -> dict[str, Cell]:
     """By the title of its column."""
-    inputs, day = answer.inputs, answer.per_day
+    inputs, day, month = answer.inputs, answer.per_day, answer.per_month
     cells = {
         "timeout": Cell(str(inputs.ib_timeout.value)),
         "retries": Cell(str(inputs.retry_cnt.value)),
@@ -63,9 +70,10 @@ def _shown(answer: CostAnswer, currency: str) -> dict[str, Cell]:
         "GPU-h": Cell(_rounded(answer.gpu_hours, 2, "")),
         currency: Cell(_rounded(answer.cost.likely if answer.cost else None, 2, "")),
     }
-    if day is not None:
+    if day is not None and month is not None:
         cells["a day"] = Cell(f"{day.cost:,.2f}")
-        cells["of the job"] = Cell(f"{day.capacity_share:.2%}")
+        cells["30 days"] = Cell(f"{month.cost:,.0f}")
+        cells["share"] = Cell(f"{day.capacity_share:.2%}")
     return cells
 
 

@@ -3,57 +3,49 @@
 from collections.abc import Iterator
 
 from flapd.cli.output import print_line
-from flapd.core.cost.answer import PerDay
-from flapd.core.cost.price import Price
-from flapd.core.cost.repeated import (
-    Checkpoints,
-    at_fixed_period,
-    daly_interval,
-    goodput_at_random,
-    young_interval,
-)
+from flapd.core.cost.answer import CostAnswer
+from flapd.core.cost.repeated import BestInterval, Locked, Repeated
 from flapd.model.duration import parse_duration
 
-_MONTH_DAYS = 30
 
-
-def print_again(
-    found: Price,
-    day: PerDay,
-    every_seconds: float,
-    checkpoints: Checkpoints,
-    currency: str,
-) -> None:
+def print_again(answer: CostAnswer, every_seconds: float, currency: str) -> None:
     """Per day and month; for deaths, what is left of the job by both models."""
-    days = _MONTH_DAYS
+    day, month = answer.per_day, answer.per_month
+    assert day is not None
+    assert month is not None
     print_line(
         f"Once every {parse_duration(every_seconds)}: {day.flaps:,g} a day, "
         f"{day.gpu_seconds:,.0f} GPU-s, {day.cost:,.2f} {currency} a day, "
-        f"{day.cost * days:,.2f} {currency} in {days} days, {day.capacity_share:.2%} of the job.",
+        f"{month.cost:,.2f} {currency} in 30 days, {day.capacity_share:.2%} of the job.",
         indent=2,
     )
-    if found.regime in ("transport_abort", "watchdog"):
-        away = found.parts.detect + found.parts.downtime
-        for sentence in _deaths(every_seconds, away, checkpoints):
+    if answer.repeated is not None:
+        for sentence in _deaths(answer.repeated):
             print_line(sentence, indent=2)
 
 
-def _deaths(every: float, away: float, saves: Checkpoints) -> Iterator[str]:
+def _deaths(found: Repeated) -> Iterator[str]:
+    saves = found.saves
     yield (
         f"With a checkpoint every {saves.interval_seconds:,g} s that takes "
         f"{saves.cost_seconds:,g} s, the restarted job's clock starts with it:"
     )
-    yield _locked(every, away, saves)
-    random = goodput_at_random(every, away, saves)
+    yield _locked(found.at_fixed_period)
+    random = found.goodput_at_random
     yield f"  at random, as often on average: it keeps {random:.1%} of its time."
-    if saves.cost_seconds > 0:
-        young = young_interval(saves.cost_seconds, every)
-        daly = daly_interval(saves.cost_seconds, every)
-        yield f"  Best interval for deaths at random: {daly:,.0f} s (Daly), {young:,.0f} s (Young)."
+    if found.best is not None:
+        yield _best(found.best, saves.interval_seconds)
 
 
-def _locked(every: float, away: float, saves: Checkpoints) -> str:
-    locked = at_fixed_period(every, away, saves)
+def _best(best: BestInterval, own_seconds: float) -> str:
+    return (
+        f"  Best interval for deaths at random: {best.daly_seconds:,.0f} s (Daly), "
+        f"{best.young_seconds:,.0f} s (Young), beside the job's {own_seconds:,g} s; "
+        f"by Daly's it would keep {best.goodput:.1%}."
+    )
+
+
+def _locked(locked: Locked) -> str:
     if locked.checkpoints == 0:
         return "  at a fixed period: it never gets to a checkpoint and never advances."
     return (

@@ -1,7 +1,8 @@
 """The options of `flapd cost`; what is not given is None, so that its source is known."""
 
 import argparse
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from flapd.cli.values import list_of, number, period, seconds, whole
 
@@ -18,10 +19,30 @@ _share = number(0, 1)
 _price = number(0, 1_000_000)
 
 
+_Several: TypeAlias = Callable[[Callable[[str], Any]], Callable[[str], Any]]
+"""How a value is read that may be a list of values, or may not."""
+
+
 def add_cost_options(command: argparse.ArgumentParser) -> None:
-    _add_flap(command.add_argument_group("the flap"))
-    _add_transport(command.add_argument_group("the transport"))
-    _add_job(command.add_argument_group("the job"))
+    flap = command.add_argument_group("the flap")
+    flap.add_argument("--down", type=list_of(seconds), required=True, metavar="S[,S]")
+    flap.add_argument("--every", type=period, metavar="S", help="it comes again so often")
+    _add_model(command, flap, list_of)
+
+
+def _shown(letter: str, several: _Several) -> str:
+    return f"{letter}[,{letter}]" if several is list_of else letter
+
+
+def add_policy_options(command: argparse.ArgumentParser) -> None:
+    """Those of `flapd cost` that say what a flap meets, one value each."""
+    _add_model(command, command.add_argument_group("the flaps"), lambda one: one)
+
+
+def _add_model(command: argparse.ArgumentParser, flap: _Group, several: _Several) -> None:
+    _add_flap(flap)
+    _add_transport(command.add_argument_group("the transport"), several)
+    _add_job(command.add_argument_group("the job"), several)
     _add_presets(command.add_argument_group("instead of single values"))
 
 
@@ -29,18 +50,17 @@ def _add_flap(group: _Group) -> None:
     group.add_argument(
         "--gpus", type=_gpus, metavar="W", help="GPUs that stand still: all of a job"
     )
-    group.add_argument("--down", type=list_of(seconds), required=True, metavar="S[,S]")
     group.add_argument("--usable-after", type=seconds, metavar="S", help="from up until usable")
-    group.add_argument("--every", type=period, metavar="S", help="it comes again so often")
     group.add_argument("--hang", action="store_true", help="the transport never tells")
 
 
-def _add_transport(group: _Group) -> None:
+def _add_transport(group: _Group, several: _Several) -> None:
+    timeouts, retries = _shown("T", several), _shown("R", several)
     group.add_argument(
-        "--ib-timeout", type=list_of(_timeout), metavar="T[,T]", help="NCCL_IB_TIMEOUT"
+        "--ib-timeout", type=several(_timeout), metavar=timeouts, help="NCCL_IB_TIMEOUT"
     )
     group.add_argument(
-        "--retry-cnt", type=list_of(_retries), metavar="R[,R]", help="NCCL_IB_RETRY_CNT"
+        "--retry-cnt", type=several(_retries), metavar=retries, help="NCCL_IB_RETRY_CNT"
     )
     group.add_argument("--schedule", choices=("fixed", "adaptive"))
     group.add_argument(
@@ -52,8 +72,8 @@ def _add_transport(group: _Group) -> None:
     group.add_argument("--slowdown", type=_share, metavar="X", help="0 to 1, while a port is short")
 
 
-def _add_job(group: _Group) -> None:
-    group.add_argument("--watchdog", type=list_of(period), metavar="S[,S]")
+def _add_job(group: _Group, several: _Several) -> None:
+    group.add_argument("--watchdog", type=several(period), metavar=_shown("S", several))
     group.add_argument("--enqueued-before", type=seconds, metavar="S", help="the flap")
     group.add_argument("--slack", type=seconds, metavar="S", help="overlap that hides a delay")
     group.add_argument("--uncoordinated", action="store_true", help="an error ends some ranks only")

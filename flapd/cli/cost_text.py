@@ -12,7 +12,6 @@ from flapd.core.cost.case import Case
 from flapd.core.cost.estimate import estimate
 from flapd.core.cost.inputs import Inputs
 from flapd.core.cost.price import HOUR_SECONDS, Price, price
-from flapd.core.cost.repeated import Checkpoints
 from flapd.model.given import Given
 from flapd.model.loss import Regime
 
@@ -23,9 +22,7 @@ class _Step(NamedTuple):
     meaning: str
 
 
-def print_derivation(
-    answer: CostAnswer, currency: str, every_seconds: float | None, checkpoints: Checkpoints
-) -> None:
+def print_derivation(answer: CostAnswer, currency: str, every_seconds: float | None) -> None:
     """One screen: what goes in, each step, how sure it is, and what it comes to over time."""
     inputs = answer.inputs
     case = inputs.likely()
@@ -40,9 +37,9 @@ def print_derivation(
     print()
     for sentence in _how_sure(inputs, found, currency):
         print_line(sentence, indent=2)
-    if answer.per_day is not None and every_seconds is not None:
+    if every_seconds is not None:
         print()
-        print_again(found, answer.per_day, every_seconds, checkpoints, currency)
+        print_again(answer, every_seconds, currency)
 
 
 _INPUT_COLUMNS = (

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from flapd.cli.answers import PortAnswer, PortsAnswer, Sampler, Status
+from flapd.cli.answers import Fleet, Jobs, PortAnswer, PortsAnswer, Sampler, Status
 from flapd.cli.text import clock_time
+from flapd.sources.settings import OFF
 
 AGENT = "agent"
 
@@ -28,12 +29,17 @@ def findings(listed: PortsAnswer, status: Status | None, reasons: Sequence[str])
     ports = listed.items
     wrong = [Finding(AGENT, reason) for reason in reasons]
     wrong += [] if status is None else _of_agent(status)
-    found = Findings(wrong, [], [])
-    missing = missing_ports(ports)
+    found = Findings(wrong, [], [*_blind_of_jobs(None if status is None else status.jobs)])
+    missing, everywhere = missing_ports(ports), silent_everywhere(ports)
+    found.blind.extend(Finding(AGENT, said) for said in everywhere if not _is_off(said))
     for port in ports:
         told = [Finding(port.port, said) for said in _of_port(port, port in missing)]
         (found.planned if port.maintenance else found.wrong).extend(told)
-        found.blind.extend(Finding(port.port, said) for said in unseen(port))
+        found.blind.extend(
+            Finding(port.port, said)
+            for said in silent(port)
+            if said not in everywhere and not _is_off(said)
+        )
     can_tell = not reasons and not listed.blind
     if can_tell and (lacking := _never_seen(ports, expected(listed, status), len(missing))):
         is_planned = bool(ports) and all(port.maintenance for port in ports)
@@ -54,9 +60,20 @@ def missing_ports(ports: Sequence[PortAnswer]) -> list[PortAnswer]:
     return [port for port in ports if port.ever_up and not port.watched and port.port not in there]
 
 
-def unseen(port: PortAnswer) -> list[str]:
+def silent(port: PortAnswer) -> list[str]:
     """Sources that tell nothing of this port, and why."""
     return [f"{source}: {how}" for source, how in port.sources.items() if how != "on"]
+
+
+def silent_everywhere(ports: Sequence[PortAnswer]) -> list[str]:
+    """The same of all ports alike, where there are several."""
+    told = [silent(port) for port in ports if port.watched]
+    return [said for said in told[0] if all(said in one for one in told)] if len(told) > 1 else []
+
+
+def _is_off(said: str) -> bool:
+    """By choice: it is not missed."""
+    return said.endswith(f": {OFF}")
 
 
 def _of_agent(status: Status) -> Iterator[Finding]:
@@ -73,7 +90,36 @@ def _of_agent(status: Status) -> Iterator[Finding]:
         yield Finding(AGENT, f"{status.history.events_dropped} events are lost to the history")
     if status.observations_refused:
         yield Finding(AGENT, f"{status.observations_refused} observations were no use and refused")
+    if status.fleet is not None:
+        yield from _of_fleet(status.fleet)
     yield from _of_devices(status.sampler)
+    yield from _of_incidents(status.jobs)
+
+
+def _of_fleet(fleet: Fleet) -> Iterator[Finding]:
+    if fleet.reason:
+        yield Finding(AGENT, f"the fleet is not told: {fleet.reason}")
+    if fleet.events_lost:
+        yield Finding(AGENT, f"{fleet.events_lost} events were never told to the fleet")
+
+
+def _of_incidents(jobs: Jobs | None) -> Iterator[Finding]:
+    for one in (jobs and jobs.incidents) or ():
+        if one.verdict not in _HURT_NOBODY:
+            about = AGENT if one.job is None else f"job {one.job}"
+            yield Finding(about, f"an incident goes on: see `flapd why {one.id}`")
+
+
+_HURT_NOBODY = ("coincident", "not_fabric", "no_job")
+"""By the fabric, as far as is known."""
+
+
+def _blind_of_jobs(jobs: Jobs | None) -> Iterator[Finding]:
+    if jobs is None:
+        return
+    yield from (Finding(AGENT, said) for said in jobs.blind_to)
+    for job in jobs.running:
+        yield from (Finding(f"job {job.job}", said) for said in job.blind_to)
 
 
 def _of_devices(sampler: Sampler) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from flapd.cli.client import ask
 from flapd.cli.flaps import came_back, cause, lasted
 from flapd.cli.output import Cell, Column, decoded, print_json, print_line, print_table
 from flapd.cli.target import Target
-from flapd.cli.text import count, times
+from flapd.cli.text import amount, count, gpu_seconds, times
 from flapd.serve.names import physical_state_text, state_text
 
 MOST_CHANGES = 20
@@ -61,6 +61,11 @@ def _facts(item: FlapDetail, utc: bool) -> Iterator[tuple[str, str]]:
     yield "layer", item.layer or "not known"
     told = {"member": item.member, "node guid": item.guid, "rate after": came_back(item)}
     yield from ((name, value) for name, value in told.items() if value)
+    if item.incidents:
+        yield "incidents", ", ".join(item.incidents)
+    if item.gpu_seconds is not None:
+        low, high = (amount(end) for end in (item.gpu_seconds.low, item.gpu_seconds.high))
+        yield "lost", f"{gpu_seconds(item.gpu_seconds)} ({low} to {high})"
     yield "evidence", ", ".join(item.evidence) or "not known"
 
 

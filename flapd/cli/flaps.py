@@ -3,32 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from flapd.cli.answers import FlapAnswer, FlapsAnswer, PortsAnswer
 from flapd.cli.client import ask
-from flapd.cli.output import Cell, Column, decoded, note, print_json, print_table
+from flapd.cli.output import Cell, Column, decoded, note, print_table
+from flapd.cli.pages import Fetched, fetch, note_more, print_fetched
 from flapd.cli.target import Target
-from flapd.cli.text import count, span, times
+from flapd.cli.text import count, gpu_seconds, span, times
 from flapd.model.errors import FlapdError
-
-LARGEST_PAGE = 1000
 
 _LASTED = {"open": "still down", "lost": "end unknown"}
 
 
-class _Page(msgspec.Struct):
-    """Items as the agent wrote them: another version may have fields that this one does not."""
-
-    items: list[msgspec.Raw]
-    next: str | None = None
-
-
 class Found(NamedTuple):
     items: list[FlapAnswer]
-    raw: list[msgspec.Raw]
-    next: str | None
-    """Where those go on that were not fetched; None = these are all."""
+    fetched: Fetched
 
 
 def flaps(
@@ -39,11 +27,10 @@ def flaps(
     if not found.items and "port" in filters:
         _refuse_unknown(targets, filters["port"])
     if as_json:
-        print_json(msgspec.json.encode(_Page(found.raw, found.next)))
+        print_fetched(found.fetched)
     else:
         print_flaps(found.items, utc)
-    if found.next is not None:
-        note(f"these are the newest {most}: there are more; raise --limit or give --until")
+    note_more(found.fetched.next is not None, most)
     return 0
 
 
@@ -58,19 +45,9 @@ def _refuse_unknown(targets: Sequence[Target], port: str) -> None:
 
 def fetch_flaps(targets: Sequence[Target], filters: Mapping[str, str], most: int) -> Found:
     """The newest, page by page, until there are no more or so many."""
-    raw: list[msgspec.Raw] = []
-    items: list[FlapAnswer] = []
-    cursor: str | None = None
-    while True:
-        limit = str(min(most - len(raw), LARGEST_PAGE))
-        place = {} if cursor is None else {"cursor": cursor}
-        body = ask(targets, "/api/v1/flaps", {**filters, "limit": limit, **place})
-        page = decoded(body, _Page)
-        items += decoded(body, FlapsAnswer).items
-        raw += page.items
-        cursor = page.next
-        if cursor is None or not page.items or len(raw) >= most:
-            return Found(items[:most], raw[:most], cursor)
+    fetched = fetch(targets, "/api/v1/flaps", filters, most)
+    items = [item for body in fetched.pages for item in decoded(body, FlapsAnswer).items]
+    return Found(items[:most], fetched)
 
 
 def print_flaps(items: Sequence[FlapAnswer], utc: bool) -> None:
@@ -109,7 +86,9 @@ def _row(item: FlapAnswer, moment: str) -> list[Cell]:
 
 
 def _lasted(item: FlapAnswer) -> str:
-    return f"{lasted(item)}\ndrop" if item.kind == "drop" else lasted(item)
+    lost = gpu_seconds(item.gpu_seconds)
+    told = [lasted(item), "drop" if item.kind == "drop" else "", lost and f"{lost} lost"]
+    return "\n".join(filter(None, told))
 
 
 def lasted(item: FlapAnswer) -> str:

@@ -17,10 +17,9 @@ WRONG_INPUT = 2
 COULD_NOT_FIND_OUT = 3
 INTERRUPTED = 130
 
-_FILTERS = (
-    *("since", "until", "port", "guid", "min_down", "cause", "status"),
-    *("kind", "layer", "seen", "node"),
-)
+_FILTERS = ("since", "until", "port", "min_down", "cause", "status", "job", "node")
+_FLAP_FILTERS = (*_FILTERS, "guid", "kind", "layer", "seen")
+_INCIDENT_FILTERS = (*_FILTERS, "verdict", "regime")
 
 
 def entry() -> None:
@@ -101,6 +100,12 @@ def _status(arguments: argparse.Namespace) -> int:
     return status(_targets(arguments), arguments.json)
 
 
+def _watch(arguments: argparse.Namespace) -> int:
+    from flapd.cli.watch import watch  # noqa: PLC0415
+
+    return watch(_targets(arguments), arguments.utc)
+
+
 def _ports(arguments: argparse.Namespace) -> int:
     from flapd.cli.ports import captured, ports  # noqa: PLC0415
 
@@ -113,8 +118,7 @@ def _ports(arguments: argparse.Namespace) -> int:
 
 
 def _flaps(arguments: argparse.Namespace) -> int:
-    given = {name: getattr(arguments, name) for name in _FILTERS}
-    filters = {name: value for name, value in given.items() if value is not None}
+    filters = _given(arguments, _FLAP_FILTERS)
     if arguments.id is not None:
         return _flap(arguments, filters)
     from flapd.cli.flaps import flaps  # noqa: PLC0415
@@ -130,6 +134,26 @@ def _flap(arguments: argparse.Namespace, filters: dict[str, str]) -> int:
     if filters:
         raise FlapdError("an ID names one outage: it goes with no option that narrows down")
     return flap(_targets(arguments), arguments.id, arguments.json, arguments.utc)
+
+
+def _given(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, str]:
+    given = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _incidents(arguments: argparse.Namespace) -> int:
+    from flapd.cli.incidents import incidents  # noqa: PLC0415
+
+    filters = {"since": "24h", **_given(arguments, _INCIDENT_FILTERS)}
+    targets = _targets(arguments)
+    return incidents(targets, filters, arguments.limit, arguments.json, arguments.utc)
+
+
+def _why(arguments: argparse.Namespace) -> int:
+    from flapd.cli.why import why  # noqa: PLC0415
+
+    filters = _given(arguments, ("job",))
+    return why(_targets(arguments), arguments.asked, filters, arguments.json, arguments.utc)
 
 
 def _healthcheck(arguments: argparse.Namespace) -> int:
@@ -184,23 +208,56 @@ def _replay(arguments: argparse.Namespace) -> int:
     return replay(arguments.file, arguments.json, arguments.utc)
 
 
+def _completion(arguments: argparse.Namespace) -> int:
+    from flapd.cli.completion import completion  # noqa: PLC0415
+
+    return completion(arguments.shell)
+
+
 def _cost(arguments: argparse.Namespace) -> int:
     from flapd.cli.cost import cost  # noqa: PLC0415
 
     return cost(arguments, _config(arguments))
 
 
+def _advise(arguments: argparse.Namespace) -> int:
+    from flapd.cli.advise import advise  # noqa: PLC0415
+
+    config = _config(arguments)
+    targets = [] if arguments.durations is not None else _targets(arguments)
+    return advise(arguments, targets, config)
+
+
+def _budget(arguments: argparse.Namespace) -> int:
+    from flapd.cli.budget import budget  # noqa: PLC0415
+
+    return budget(arguments, _targets(arguments), _config(arguments))
+
+
+def _analyze(arguments: argparse.Namespace) -> int:
+    from flapd.cli.analyze import analyze  # noqa: PLC0415
+
+    return analyze(arguments, _config(arguments))
+
+
 _COMMANDS = {
     "run": _run,
     "check-config": _check,
     "status": _status,
+    "watch": _watch,
     "ports": _ports,
     "flaps": _flaps,
+    "incidents": _incidents,
+    "why": _why,
     "healthcheck": _healthcheck,
     "maintenance": _maintenance,
     "repaired": _repaired,
     "capture": _capture,
     "record": _record,
     "replay": _replay,
+    "completion": _completion,
     "cost": _cost,
+    "advise": _advise,
+    "budget": _budget,
+    "analyze": _analyze,
 }

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from flapd.cli.answers import PortAnswer, PortsAnswer, Witness
+from flapd.cli.answers import Module, PortAnswer, PortsAnswer, Witness
 from flapd.cli.client import NoAgentError, ask
+from flapd.cli.findings import silent, silent_everywhere
 from flapd.cli.given import regular
 from flapd.cli.output import Cell, Column, decoded, note, print_json, print_table
 from flapd.cli.target import Target
@@ -84,14 +85,18 @@ def _show(body: bytes, as_json: bool) -> None:
         print("No ports: there is no RDMA device, or the configuration leaves all of them out.")
         return
     print_table(_COLUMNS, [_row(item) for item in items])
+    everywhere = silent_everywhere(items)
+    for said in everywhere:
+        print(printable(f"all ports: {said}"))
     for item in items:
         for remark in remarks(item):
-            print(printable(f"{item.port}: {remark}"))
+            if remark not in everywhere:
+                print(printable(f"{item.port}: {remark}"))
 
 
 def remarks(item: PortAnswer) -> list[str]:
     """What the table has no room for, a line each."""
-    told = [f"{source}: {how}" for source, how in item.sources.items() if how != "on"]
+    told = silent(item)
     if not item.ever_up:
         told.append("was never up here: it is listed and not watched")
     if item.flapping:
@@ -104,11 +109,17 @@ def remarks(item: PortAnswer) -> list[str]:
         told.append("soon after a boot: downs are recorded, not alerted")
     if item.saturated:
         told.append(f"stand at their stop and count no further: {', '.join(item.saturated)}")
+    if item.module:
+        told.append(f"module {_module(item.module)}")
     if item.members:
         told.append(f"bond of {', '.join(item.members)}")
     if item.repaired:
         told.append(f"repaired {clock_time(item.repaired.time)}: {item.repaired.note or 'no note'}")
     return told
+
+
+def _module(module: Module) -> str:
+    return " ".join(part for part in (module.vendor, module.part, module.serial) if part)
 
 
 def _row(item: PortAnswer) -> list[Cell]:

@@ -1,14 +1,14 @@
 """`flapd status`: one screen that says whether all is well, and what is not."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from flapd.cli.answers import Planned, PortAnswer, PortsAnswer, Status
-from flapd.cli.client import NotServedError, UnavailableError, ask
-from flapd.cli.findings import Finding, Findings, expected, findings
-from flapd.cli.output import decoded, print_json, print_line
+from flapd.cli.answers import Fleet, Jobs, Planned, PortAnswer, PortsAnswer, RunningJob, Status
+from flapd.cli.findings import Finding, Findings, expected
+from flapd.cli.look import look
+from flapd.cli.output import print_json, print_line
 from flapd.cli.target import Target
 from flapd.cli.text import clock_time, length, size
 
@@ -18,31 +18,12 @@ _NO_STATUS = "not told over the network; run `flapd status` on the node for all 
 
 def status(targets: Sequence[Target], as_json: bool) -> int:
     """0 well, 1 something is wrong."""
-    body = _status(targets)
-    told = None if body is None else decoded(body, Status)
-    listed = decoded(ask(targets, "/api/v1/ports?limit=1000"), PortsAnswer)
-    found = findings(listed, told, _reasons(targets))
+    now = look(targets)
     if as_json:
-        print_json(_as_json(body, found))
+        print_json(_as_json(now.body, now.found))
     else:
-        _show(told, listed, found)
-    return 1 if found.wrong else 0
-
-
-def _status(targets: Sequence[Target]) -> bytes | None:
-    """None over the network, where it is not served."""
-    try:
-        return ask(targets, "/api/v1/status")
-    except NotServedError:
-        return None
-
-
-def _reasons(targets: Sequence[Target]) -> list[str]:
-    try:
-        ask(targets, "/readyz")
-    except UnavailableError as error:
-        return [str(error)]
-    return []
+        _show(now.told, now.listed, now.found)
+    return 1 if now.found.wrong else 0
 
 
 def _as_json(body: bytes | None, found: Findings) -> bytes:
@@ -54,10 +35,7 @@ def _as_json(body: bytes | None, found: Findings) -> bytes:
 
 
 def _show(told: Status | None, listed: PortsAnswer, found: Findings) -> None:
-    wrong = len(found.wrong)
-    node = "" if told is None else f"{told.node}: "
-    things = "1 thing is wrong" if wrong == 1 else f"{wrong} things are wrong"
-    print_line(node + (things if wrong else "all is well"), "bold red" if wrong else "bold green")
+    print_line(headline(told, found), "bold red" if found.wrong else "bold green")
     for name, said in _facts(told, listed):
         print_line(f"  {name:<11} {said}", indent=14)
     _list("wrong now", found.wrong, "red")
@@ -65,19 +43,30 @@ def _show(told: Status | None, listed: PortsAnswer, found: Findings) -> None:
     _list("cannot be seen", found.blind, "yellow")
 
 
+def headline(told: Status | None, found: Findings) -> str:
+    wrong = len(found.wrong)
+    node = "" if told is None else f"{told.node}: "
+    things = "1 thing is wrong" if wrong == 1 else f"{wrong} things are wrong"
+    return node + (things if wrong else "all is well")
+
+
 def _facts(told: Status | None, listed: PortsAnswer) -> Iterator[tuple[str, str]]:
     if told is None:
         yield "agent", _NO_STATUS
     else:
         yield from _agent_facts(told)
+    yield "ports", ports_counted(told, listed)
+    unwatched = [port.port for port in listed.items if not port.ever_up]
+    if unwatched:
+        yield "not watched", f"never up here: {', '.join(unwatched)}"
+
+
+def ports_counted(told: Status | None, listed: PortsAnswer) -> str:
     ports, should_be = listed.items, expected(listed, told)
     watched = [port for port in ports if port.watched]
     up = sum(port.up is True for port in watched)
     of_all = "" if should_be is None else f" of {should_be} expected"
-    unwatched = [port.port for port in ports if not port.ever_up]
-    yield "ports", f"{len(watched)}{of_all} watched, {up} up, {_flaps(ports)}"
-    if unwatched:
-        yield "not watched", f"never up here: {', '.join(unwatched)}"
+    return f"{len(watched)}{of_all} watched, {up} up, {_flaps(ports)}"
 
 
 def _agent_facts(told: Status) -> Iterator[tuple[str, str]]:
@@ -88,13 +77,42 @@ def _agent_facts(told: Status) -> Iterator[tuple[str, str]]:
     written = "all of it on disk" if history.durable else "NOT ALL OF IT ON DISK"
     bytes_told = "size not known" if history.bytes is None else size(history.bytes)
     yield "history", f"{history.path}, {bytes_told}, {written}"
-    working = [name for name, works in told.sources.items() if works]
+    if told.fleet is not None:
+        yield "fleet", _fleet(told.fleet)
     if told.sources:
-        yield "sources", ", ".join(working) or "none works"
+        yield "sources", _sources(told.sources)
     if told.recording is not None and told.recording.until is not None:
         yield "recording", f"until {clock_time(told.recording.until)}"
+    if told.jobs is not None:
+        yield "jobs", "; ".join(map(job_words, told.jobs.running)) or "none is seen here"
+        yield "incidents", _incidents(told.jobs)
     for work in told.maintenance:
         yield "maintenance", _planned(work)
+
+
+def _fleet(fleet: Fleet) -> str:
+    where = f"connected to {fleet.server}" if fleet.connected else "NOT CONNECTED"
+    return f"{where}, {fleet.outbox_events} events to be told"
+
+
+def _sources(told: Mapping[str, bool]) -> str:
+    silent = [name for name, works in told.items() if not works]
+    working = ", ".join(name for name, works in told.items() if works) or "none works"
+    return f"{working}; not {', '.join(silent)} (see `flapd ports`)" if silent else working
+
+
+def job_words(job: RunningJob) -> str:
+    size = "of unknown size" if job.world_size is None else f"{job.world_size:,} ranks"
+    here = "" if job.local_ranks is None else f", {job.local_ranks} of them here"
+    still = ", ITS TRAFFIC STANDS STILL" if job.stands_still else ""
+    return f"{job.job} ({job.kind or 'kind not known'}, {size}{here}{still})"
+
+
+def _incidents(jobs: Jobs) -> str:
+    if jobs.incidents is None:
+        return "not known, as the history cannot be read"
+    told = ", ".join(f"{one.id} ({one.verdict.replace('_', ' ')})" for one in jobs.incidents)
+    return f"{len(jobs.incidents)} go on: {told}" if told else "none goes on"
 
 
 def _planned(work: Planned) -> str:

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta, timezone
 
 import msgspec
 
-from flapd.cli.answers import Interval, Seconds
+from flapd.cli.answers import Interval, Seconds, Spread
 from flapd.model.errors import CouldNotFindOutError
+from flapd.model.times import SECOND_NS, rfc3339
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -56,6 +57,15 @@ def clock_time(written: str, utc: bool = False) -> str:
     return f"{text.partition('.')[0]} {zone}"
 
 
+def shifted(written: str, before_seconds: float, after_seconds: float) -> Interval:
+    """So much before and after this time."""
+    at_ns = unix_ns(written)
+    first, last = (
+        rfc3339(at_ns + round(seconds * SECOND_NS)) for seconds in (-before_seconds, after_seconds)
+    )
+    return Interval(first, last)
+
+
 def unix_ns(written: str) -> int:
     return _unix_us(written) * 1000
 
@@ -95,6 +105,16 @@ def count(number: int | None, at_least: bool) -> str:
     if number is None:
         return "not known"
     return f"{number}+" if at_least else str(number)
+
+
+def gpu_seconds(spread: Spread | None) -> str:
+    """About how many, as `4,506 GPU-s`; "" where that is not known."""
+    return "" if spread is None else f"{amount(spread.likely)} GPU-s"
+
+
+def amount(value: float | None, digits: int = 0) -> str:
+    """With commas; None is what has no end."""
+    return "endless" if value is None else f"{value:,.{digits}f}"
 
 
 def length(seconds: float) -> str:

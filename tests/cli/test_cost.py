@@ -27,6 +27,8 @@ FIELDS = {
     "gpu_hours",
     "cost",
     "per_day",
+    "per_month",
+    "repeated",
 }
 
 Cost = Callable[..., str]
@@ -107,7 +109,8 @@ def test_deaths_that_come_again_are_told_by_both_models(cost: Cost) -> None:
     assert "21,250.81 USD a day" in out
     assert "1,424.8 s done again: it keeps 50.0% of" in out
     assert "at random, as often on average: it keeps 68.6% of its time" in out
-    assert "445 s (Daly), 465 s (Young)" in out
+    assert "445 s (Daly), 465 s (Young), beside the job's 1,800 s" in out
+    assert "637,524.36 USD in 30 days" in out
 
 
 def test_a_job_that_saves_as_seldom_as_it_dies_never_advances(cost: Cost) -> None:
@@ -128,9 +131,9 @@ def test_several_durations_and_policies_make_a_table(cost: Cost) -> None:
     assert max(map(len, out.splitlines())) <= 100
     assert "retries" not in heading
     assert " ".join(rows[2].split()) == (
-        "18 7.52 s 10 s transport abort 1,222.62 s 347.77 869.42 20,865.98 33.96%"
+        "18 7.52 s 10 s transport abort 1,222.62 s 347.77 869.42 20,865.98 625,979 33.96%"
     )
-    assert rows[-1].split()[-3:] == ["48.87", "1,172.81", "1.91%"]
+    assert rows[-1].split()[-4:] == ["48.87", "1,172.81", "35,184", "1.91%"]
 
 
 def test_what_varies_of_a_policy_has_a_column(cost: Cost) -> None:
@@ -155,6 +158,23 @@ def test_json_has_the_fields_of_the_api_and_no_other(answer: Answer) -> None:
     assert found["cost"] == {"likely": pytest.approx(3.0542, abs=1e-4), "currency": "USD"}
     assert set(found["per_day"]) == {"flaps", "gpu_seconds", "cost", "capacity_share"}
     assert found["per_day"]["capacity_share"] == pytest.approx(0.001193046)
+
+
+def test_json_of_deaths_that_come_again_has_both_models(answer: Answer) -> None:
+    found = answer(
+        "--gpus 1024 --down 60 --every 1h --checkpoint-interval 10m --checkpoint-cost 10"
+    )
+
+    assert found["per_month"]["cost"] == pytest.approx(30 * found["per_day"]["cost"])
+    again = found["repeated"]
+    assert again["away_seconds"] == pytest.approx(345.164771)
+    assert again["at_fixed_period"]["checkpoints"] == 5
+    assert again["at_fixed_period"]["goodput"] == pytest.approx(0.8333, abs=1e-4)
+    assert again["goodput_at_random"] == pytest.approx(0.82010, abs=1e-5)
+    assert again["best"]["young_seconds"] == pytest.approx(268.328, abs=1e-3)
+    assert again["best"]["daly_seconds"] == pytest.approx(261.703, abs=1e-3)
+    assert again["best"]["goodput"] > again["goodput_at_random"]
+    assert answer("--gpus 1024 --down 2 --every 1h")["repeated"] is None
 
 
 def test_json_of_an_abort_has_no_resume_and_without_every_no_day(answer: Answer) -> None:
@@ -318,9 +338,11 @@ def test_the_documentation_names_options_that_there_are(
     text = (Path(__file__).parents[2] / "docs" / "costing.md").read_text()
     named = set(re.findall(r"(?<!-)--[a-z][a-z-]+", text))
 
-    assert main(["cost", "--help"]) == 0
+    for command in ("cost", "advise", "budget"):
+        assert main([command, "--help"]) == 0
+    known = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
     assert named
-    assert named <= set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
+    assert named <= known
 
 
 def test_it_needs_neither_an_agent_nor_its_libraries(config: Path) -> None:

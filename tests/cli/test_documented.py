@@ -8,7 +8,7 @@ from pathlib import Path
 from flapd.cli.arguments import parser
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/commands.md").read_text()
-ELSEWHERE = {"cost"}
+ELSEWHERE = {"cost", "advise", "budget"}
 """Commands with a page of their own for their options."""
 NOT_FLAPDS = {"-t", "-r", "-s"}
 """Options of other programs in its examples."""
@@ -44,9 +44,11 @@ def test_every_option_is_documented_and_every_documented_one_exists() -> None:
 
 
 def test_every_command_that_prints_data_prints_json_too() -> None:
-    assert [name for name, command in commands().items() if "--json" not in options(command)] == [
-        "run"
-    ]
+    assert {name for name, command in commands().items() if "--json" not in options(command)} == {
+        "run",
+        "watch",
+        "completion",
+    }
 
 
 def test_the_script_for_schedulers_says_no_only_where_flapd_did(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from flapd.cli.answers import (
+    Fleet,
     History,
     Interval,
     PortAnswer,
@@ -96,6 +97,8 @@ def test_each_thing_that_is_wrong_with_a_port_is_told(changes: dict[str, Any], s
         ({"ports": PortCounts(3)}, AGENT, "2 of 3 expected ports were never up here"),
         ({"restart_needed": ["http", "log"]}, AGENT, "needs a restart: http, log"),
         ({"observations_refused": 2}, AGENT, "2 observations"),
+        ({"fleet": Fleet(connected=False, reason="no route")}, AGENT, "not told: no route"),
+        ({"fleet": Fleet(connected=True, events_lost=3)}, AGENT, "3 events"),
     ],
 )
 def test_each_thing_that_is_wrong_with_the_agent_is_told(
@@ -187,3 +190,15 @@ def test_what_cannot_be_seen_is_told_with_its_reason() -> None:
 
     assert found.blind == [Finding("mlx5_0/1", "verbs: off: no permission")]
     assert found.wrong == []
+
+
+def test_what_no_port_can_be_seen_by_is_told_once_and_what_is_off_by_choice_never() -> None:
+    off = {"sysfs": "on", "verbs": "off by configuration", "ethtool": "no ethtool here"}
+    one, other = item(sources=off), item(port="mlx5_1/1", sources=off | {"rtnetlink": "no netdev"})
+
+    found = findings(listed(one, other), None, [])
+
+    assert found.blind == [
+        Finding(AGENT, "ethtool: no ethtool here"),
+        Finding("mlx5_1/1", "rtnetlink: no netdev"),
+    ]

@@ -117,7 +117,7 @@ def test_a_wrong_filter_is_wrong_input(
 def test_pages_are_followed_until_there_are_no_more(
     here: Here, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flapd.cli.flaps.LARGEST_PAGE", 3)
+    monkeypatch.setattr("flapd.cli.pages.LARGEST_PAGE", 3)
     outages = tuple(recent(f"f{number}") for number in range(8))
 
     with agent_at(here, outages):

@@ -1,0 +1,136 @@
+"""Where the time of a step goes, on the screen."""
+
+from collections.abc import Iterator
+
+from flapd.cli.output import Cell, Column, print_line, print_table
+from flapd.cli.text import length
+from flapd.core.cost.step import FLOPS_PER_PARAMETER_AND_TOKEN, Gap, Spread, StepTimes, Training
+from flapd.core.cost.step_fabric import Fabric, StepAnswer
+
+_MOST_RANKS = 8
+
+
+def print_budget(found: StepAnswer, training: Training, mfu: float) -> None:
+    """The projection, the gap, what the links have to do with it, what cannot be seen."""
+    rows = [*_projection(found, training, mfu)]
+    if found.gap is not None:
+        rows += _gap(found, found.gap)
+    columns = (Column("each step"), Column("", is_number=True, is_whole=True), Column(""))
+    print_table(columns, [[Cell(cell) for cell in row] for row in rows])
+    print()
+    for sentence in _account(found):
+        print_line(sentence, indent=2)
+    if found.step_times is not None:
+        print()
+        _print_times(found.step_times)
+    print()
+    print("What no fabric monitor sees, and the one number that would tell:")
+    print_table(
+        (Column("may be"), Column("look at"), Column("and read it so")),
+        [[Cell(one.what), Cell(one.metric), Cell(one.reading)] for one in found.unseen],
+    )
+
+
+def _projection(
+    found: StepAnswer, training: Training, mfu: float
+) -> Iterator[tuple[str, str, str]]:
+    work = (
+        f"{FLOPS_PER_PARAMETER_AND_TOKEN} x {training.parameters:.4g} x "
+        f"{training.tokens_per_step:,.0f} / "
+        f"({training.gpus:,} x {training.peak_flops:.4g} x {mfu:g})"
+    )
+    yield "projected", _seconds(found.projected_seconds), work
+    if found.measured_seconds is not None:
+        yield "measured", _seconds(found.measured_seconds), ""
+
+
+def _gap(found: StepAnswer, gap: Gap) -> Iterator[tuple[str, str, str]]:
+    speed = f"{gap.speed_share:.1%} of the projected speed, MFU {gap.achieved_mfu:.3f}"
+    yield "gap", _seconds(gap.gap_seconds), speed
+    if found.fabric is None:
+        return
+    yield "  of it flaps", _seconds(gap.fabric_seconds), _how_known(found)
+    for name, seconds in sorted((found.stalls_seconds or {}).items()):
+        if name != "local_link":
+            yield f"  stalls: {name.replace('_', ' ')}", _seconds(seconds), "as measured in traffic"
+    if found.retransmissions_seconds is not None:
+        most = f"at most {found.retransmissions_seconds:,.6f} s"
+        yield "  retransmissions", most, _resent(found.fabric)
+    yield "  unexplained", _seconds(gap.unexplained_seconds), "by this node's links"
+
+
+def _how_known(found: StepAnswer) -> str:
+    if found.stalls_seconds is not None:
+        return "as measured in traffic"
+    span = found.flaps_seconds
+    return "" if span is None else f"by the model, {span.low:,.6f} to {span.high:,.6f} s"
+
+
+def _resent(fabric: Fabric) -> str:
+    if fabric.resent is None:
+        return ""
+    told = ", ".join(f"{count:,} {cause}" for cause, count in fabric.resent.by_cause.items())
+    return f"{told.replace('_', ' ')} in the last {length(fabric.resent.over_seconds)}"
+
+
+def _account(found: StepAnswer) -> Iterator[str]:
+    fabric, gap = found.fabric, found.gap
+    if gap is None:
+        yield "No step time is known: give --measured S, or --log FILE of the training."
+    elif gap.gap_seconds <= 0:
+        yield "It is as fast as projected, or faster: there is no gap to explain."
+    elif fabric is not None:
+        yield _verdict(gap)
+    if fabric is None:
+        yield "What flaps and stalls took is not known: no agent was asked."
+        return
+    waited = fabric.waited
+    yield (
+        f"In {length(fabric.over_seconds)} this node's ports flapped {waited.flaps:,}"
+        f"{'+' if waited.more else ''} times: {waited.seconds.likely:,.1f} s of standing still "
+        f"({waited.seconds.low:,.1f} to {waited.seconds.high:,.1f} s)."
+    )
+    if waited.deaths:
+        yield (
+            f"{waited.deaths} of them were longer than the retry budget: they end a job rather "
+            "than lengthen its steps, and are not in these figures (`flapd cost`)."
+        )
+
+
+def _verdict(gap: Gap) -> str:
+    share = gap.fabric_seconds / gap.gap_seconds
+    if share < 0.1:
+        return f"Not a link of this node: its flaps explain {share:.1%} of the gap."
+    if share > 0.9:
+        return f"The links of this node explain the gap: {min(share, 1.0):.0%} of it."
+    return f"The links of this node explain {share:.0%} of the gap; the rest is elsewhere."
+
+
+def _print_times(times: StepTimes) -> None:
+    rows = [("all", times.all), *_slowest(times)]
+    print_table(
+        (
+            Column("step times by rank"),
+            Column("steps", is_number=True),
+            *(Column(name, is_number=True) for name in ("lowest", "median", "highest")),
+        ),
+        [
+            [
+                Cell(name),
+                Cell(f"{one.steps:,}"),
+                *(Cell(_seconds(seconds)) for seconds in (one.min, one.median, one.max)),
+            ]
+            for name, one in rows
+        ],
+    )
+    if not times.by_rank:
+        print_line("One rank prints them: of the spread over ranks nothing is known.")
+
+
+def _slowest(times: StepTimes) -> list[tuple[str, Spread]]:
+    ordered = sorted(times.by_rank.items(), key=lambda one: -one[1].median)
+    return ordered[:_MOST_RANKS]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.6f} s"
