@@ -14,11 +14,15 @@ import msgspec
 
 from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.fabric.settings import FlapSettings
+from flapd.fleet.settings import FleetSettings
 from flapd.limits import beyond_limits
 from flapd.model.duration import Duration, parse_duration
 from flapd.model.errors import FlapdError
 from flapd.serve.settings import HttpSettings, MetricsSettings
 from flapd.sources.settings import (
+    DumpsSettings,
+    JobsSettings,
+    LogsSettings,
     PathsSettings,
     PortsSettings,
     SamplingSettings,
@@ -59,11 +63,15 @@ class Config(msgspec.Struct, frozen=True):
     ports: PortsSettings = PortsSettings()
     sources: SourcesSettings = SourcesSettings()
     flap: FlapSettings = FlapSettings()
+    logs: LogsSettings = LogsSettings()
+    dumps: DumpsSettings = DumpsSettings()
+    jobs: JobsSettings = JobsSettings()
     job: JobSettings = JobSettings()
     cost: CostSettings = CostSettings()
     history: HistorySettings = HistorySettings()
     http: HttpSettings = HttpSettings()
     metrics: MetricsSettings = MetricsSettings()
+    fleet: FleetSettings = FleetSettings()
     log: LogSettings = LogSettings()
 
 
@@ -322,7 +330,7 @@ def _right(declared: Any) -> str:
 def _beyond_limits(config: Config, written: Mapping[_Key, _Written]) -> Iterator[Fault]:
     """Faults of what is written and of defaults that do not go with it."""
     for section, key, right in beyond_limits(
-        config.paths, config.sampling, config.flap, config.http, config.sources
+        config.paths, config.sampling, config.flap, config.http
     ):
         default = _Written(getattr(getattr(config, section), key))
         yield written.get((section, key), default).fault(f"{section}.{key}", right)

@@ -15,6 +15,7 @@ import structlog
 from flapd import __version__
 from flapd.config import DEFAULT_PATH, Config
 from flapd.node import Node
+from flapd.privileges import lay_down_capabilities
 from flapd.serve.settings import Prices
 from flapd.service import ServiceManager
 from flapd.store.lock import WAIT_SECONDS
@@ -42,6 +43,7 @@ async def run_node(
     manager = ServiceManager(os.environ)
     manager.starting(STARTS_WITHIN_SECONDS)
     node = Node(config, config_path)
+    _lay_down_capabilities()  # before there are threads
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     _obey(loop, stopping, partial(_reload, node, read_config, manager))
@@ -65,6 +67,14 @@ async def run_node(
     for number in _ENDS:  # the interpreter's end would undo handlers
         signal.signal(number, signal.SIG_IGN)
     return status
+
+
+def _lay_down_capabilities() -> None:
+    """What a unit gives is for the processes that read, not for the one that answers HTTP."""
+    try:
+        lay_down_capabilities()
+    except OSError as error:
+        _log.warning("capabilities_kept", error=str(error))
 
 
 def _server(node: Node, config: Config) -> "Server":

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from flapd.core.fabric.settings import FlapSettings
 from flapd.model.duration import Duration, parse_duration
 from flapd.serve.settings import HttpSettings, parse_listen
-from flapd.sources.settings import PathsSettings, SamplingSettings, SourcesSettings
+from flapd.sources.settings import PathsSettings, SamplingSettings
 
 MOST_RING_ROWS = 900_000
 """Of one port: some 90 MB of tmpfs."""
@@ -29,14 +29,10 @@ def beyond_limits(
     sampling: SamplingSettings,
     flap: FlapSettings,
     http: HttpSettings,
-    sources: SourcesSettings,
 ) -> Iterator[Beyond]:
     yield from _of_sampling(sampling)
     yield from _of_flap(flap)
     yield from _of_paths(paths)
-    for source in SourcesSettings.__struct_fields__:
-        if getattr(sources, source) == "on":
-            yield Beyond("sources", source, '"auto" or "off": this version reads sysfs alone')
     try:
         parse_listen(http.listen)
     except ValueError as error:

@@ -15,24 +15,30 @@ from flapd import __version__
 from flapd.config import Config, ConfigError
 from flapd.core.engine import CheckpointError, Engine
 from flapd.core.fabric.view import MaintenanceView, Snapshot
+from flapd.fleet.beat import Vitals
+from flapd.fleet.credentials import check_files
+from flapd.fleet.outbox import CURSOR, Outbox
+from flapd.fleet.publish import Publisher
 from flapd.model.errors import FlapdError
 from flapd.model.observation import Expectations, Maintenance, Observation, Repaired
 from flapd.model.times import SECOND_NS
+from flapd.opening import boot_id, locks, opened_history
 from flapd.pump import EngineBusyError, Pump
 from flapd.serve.agent import About, Health, RecordingStatus
 from flapd.serve.errors import ApiError
 from flapd.service import status_line
 from flapd.sources.discovery import refuse_no_sysfs
-from flapd.sources.files import read_text
+from flapd.sources.job_reader_link import ReaderOrders
+from flapd.sources.job_reader_process import Durable, JobReaderProcess
+from flapd.sources.kernel_clock import clock_state
+from flapd.sources.kernel_sources import silent_sources
+from flapd.sources.link_events import LinkEvents
 from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
-from flapd.sources.settings import PathsSettings
-from flapd.store.files import is_volatile
+from flapd.sources.settings import SourcesSettings
 from flapd.store.flap_query import FlapQuery
-from flapd.store.history import History, open_history
 from flapd.store.history_reader import HistoryReader
 from flapd.store.keeper import Keeper
-from flapd.store.lock import DirectoryLock
 from flapd.store.recorder import Recorder, Request
 from flapd.store.remembered import Known, remembered_samples
 
@@ -43,13 +49,14 @@ MOST_OPEN_FLAPS = 1000
 """A port has one at most."""
 _LAST_COMMIT_SECONDS = 2.0
 _KEEPER_ENDS_WITHIN_SECONDS = 0.5
+_FLEET_ENDS_WITHIN_SECONDS = 0.5
 _CATCH_UP_SECONDS = 1.0
 ENGINE_ANSWERS_WITHIN_SECONDS = 2.0
 """What is asked of it over HTTP holds a thread of the server no longer."""
 
+NOT_USED_YET = "it has not been used yet"
+
 _T = TypeVar("_T")
-MOST_OPEN_FLAPS = 1000
-"""A port has one at most."""
 
 _log = structlog.get_logger("flapd.node")
 
@@ -80,10 +87,11 @@ class Node:
         self.node = config.node.name
         paths = config.paths
         refuse_no_sysfs(Path(paths.sysfs))
-        self._boot = boot = _boot_id(Path(paths.proc))
-        self._locks = _locks(paths)
+        self._silent = silent_sources(config.sources, paths)
+        self._boot = boot = boot_id(Path(paths.proc))
+        self._locks = locks(paths)
         history_path = Path(paths.state) / "history.sqlite"
-        self._store = _opened(history_path, config.sampling.black_box.ns)
+        self._store = opened_history(history_path, config.sampling.black_box.ns)
         self.history = HistoryReader(history_path)
         self._engine = self._engine_from(self._store.checkpoint())
         open_flaps = self.history.flaps(FlapQuery(status="open", limit=MOST_OPEN_FLAPS)).items
@@ -104,15 +112,56 @@ class Node:
         self._sampler = SamplerProcess(
             self._orders(), self._pump.put, self._known_up, self._take_from_ring
         )
+        self._links = LinkEvents(
+            Path(paths.sysfs),
+            self._silent.get("rtnetlink"),
+            self._pump.put_if_room,
+            self._sampler.read_now,
+        )
+        self._down: frozenset[str] = frozenset()
+        self._job_reader = JobReaderProcess(
+            _reader_orders(config),
+            self._pump.put,
+            Durable(self._pump.call, self._pump.checkpoint_soon, lambda: self._pump.committed_ns),
+        )
+
+        self._publisher = self._publisher_from(self._store.checkpoint())
+
+    def _publisher_from(self, checkpoint: Mapping[str, bytes]) -> Publisher | None:
+        """None where there is no fleet; FlapdError where its files are of no use."""
+        settings = self._config.fleet
+        if not settings.servers:
+            return None
+        check_files(settings)
+        outbox = Outbox(
+            self.history,
+            checkpoint.get(CURSOR),
+            lambda cursor: self._pump.call(partial(self._store.commit, [], {CURSOR: cursor})),
+        )
+        publisher = Publisher(settings, self.node, self.history, outbox, self._vitals)
+        self.subscribe(publisher.look)
+        return publisher
+
+    def _vitals(self) -> Vitals:
+        return Vitals(
+            self._pump.snapshot,
+            tuple(self.not_ready()),
+            clock_state(),
+            time.time_ns(),
+            time.monotonic_ns(),
+        )
 
     def _engine_from(self, checkpoint: Mapping[str, bytes]) -> Engine:
         """A checkpoint that cannot be used is told: totals go on, all else begins anew."""
         flap, stale_after_ns = self._config.flap, self._stale_after_ns()
+        job, cost = self._config.job, self._config.cost
         try:
-            return Engine(self.node, flap, checkpoint, stale_after_ns)
+            return Engine(self.node, flap, checkpoint, stale_after_ns, job=job, cost=cost)
         except CheckpointError as error:
             _log.error("checkpoint_unusable", error=str(error))
-            return Engine.with_totals_of(self.node, flap, checkpoint, stale_after_ns)
+            return Engine.with_totals_of(
+                self.node, flap, checkpoint, stale_after_ns, job=job, cost=cost
+            )
 
     def _stale_after_ns(self) -> int:
         return max(SHORTEST_STALE_NS, STALE_INTERVALS * self._config.sampling.interval.ns)
@@ -128,6 +177,12 @@ class Node:
         self._sampler.watch_closely(
             frozenset(view.port.key for view in snapshot.ports if view.wants_state)
         )
+        self._links.follow(view.port for view in snapshot.ports if view.last_read_ns is not None)
+        self._links.look()
+        down = frozenset(view.port.key for view in snapshot.ports if view.up is False)
+        if self._down - down:
+            self._job_reader.look_at_queue_pairs()
+        self._down = down
         committed = self._pump.health.events_committed
         if committed != self._events_told:
             self._events_told = committed
@@ -154,7 +209,16 @@ class Node:
     def _orders(self) -> Orders:
         config = self._config
         paths = config.paths
-        return Orders(paths.sysfs, paths.ring, self._boot, config.sampling, config.ports)
+        return Orders(
+            paths.sysfs,
+            paths.ring,
+            self._boot,
+            config.sampling,
+            config.ports,
+            dev=paths.dev,
+            silent=self._silent,
+            holds_any_driver=config.sources.verbs == "on",
+        )
 
     def _expectations(self) -> Expectations:
         ports = self._config.ports
@@ -172,7 +236,11 @@ class Node:
         """What the ring saw between the checkpoint and the end of the last agent comes first."""
         self._pump.start([self._expectations(), *self._unseen_by_history])
         self._sampler.start()
+        self._links.start()
+        self._job_reader.start()
         self._keeper.start()
+        if self._publisher is not None:
+            self._publisher.start()
 
     def reload(self, read_config: Callable[[], Config]) -> None:
         """Puts a new configuration into force; one that is wrong is refused, the old one stays."""
@@ -201,7 +269,11 @@ class Node:
 
     def stop(self) -> None:
         """Ends sampler and engine; neither is waited for longer than a service may take."""
+        if self._publisher is not None:
+            self._publisher.stop(_FLEET_ENDS_WITHIN_SECONDS)
+        self._links.stop()
         self._sampler.stop()
+        self._job_reader.stop()
         self._keeper.stop(_KEEPER_ENDS_WITHIN_SECONDS)
         if not self._pump.stop(_LAST_COMMIT_SECONDS):
             _log.error("engine_left_behind")
@@ -233,7 +305,22 @@ class Node:
             config_reloaded_ok=self._reload.ok,
             restart_needed=self._reload.restart_needed,
             reads=self._sampler.health.reads,
+            sources=self._sources(),
+            fleet=None if self._publisher is None else self._publisher.state(),
         )
+
+    def _sources(self) -> dict[str, dict[str, str]]:
+        """What the sampler has not told of yet is not used yet."""
+        by_device = self._sampler.health.sources
+        return {
+            view.port.key: {
+                **dict.fromkeys(SourcesSettings.__struct_fields__, NOT_USED_YET),
+                **self._silent,
+                **by_device.get(view.port.device, {}),
+                "rtnetlink": self._links.of(view.port),
+            }
+            for view in self._pump.snapshot.ports
+        }
 
     @property
     def about(self) -> About:
@@ -320,21 +407,17 @@ class Node:
         )
 
 
-def _locks(paths: PathsSettings) -> list[DirectoryLock]:
-    return [
-        DirectoryLock(Path(paths.state), "paths.state"),
-        DirectoryLock(Path(paths.ring), "paths.ring"),
-    ]
-
-
-def _opened(path: Path, black_box_ns: int) -> History:
-    """What is lost with a history that was damaged, or will be lost, is told."""
-    if is_volatile(path.parent):
-        _log.warning("history_will_not_last", path=str(path.parent))
-    history, set_aside = open_history(path, black_box_ns)
-    if set_aside is not None:
-        _log.error("history_was_corrupt", set_aside=str(set_aside))
-    return history
+def _reader_orders(config: Config) -> ReaderOrders:
+    paths = config.paths
+    return ReaderOrders(
+        config.node.name,
+        paths.sysfs,
+        paths.proc,
+        paths.state,
+        config.logs,
+        config.dumps,
+        config.jobs,
+    )
 
 
 def _changed(now: Config, then: Config) -> list[str]:
@@ -344,12 +427,3 @@ def _changed(now: Config, then: Config) -> list[str]:
         for section in Config.__struct_fields__
         if getattr(now, section) != getattr(then, section)
     ]
-
-
-def _boot_id(proc: Path) -> str:
-    """Without it a reboot could not be told from a restart."""
-    path = proc / "sys/kernel/random/boot_id"
-    boot = read_text(path)
-    if not boot:
-        raise FlapdError(f"paths.proc: {path} cannot be read, and without it nothing can be dated")
-    return boot

@@ -22,7 +22,7 @@ from flapd.core.engine import Engine
 from flapd.core.fabric.view import Snapshot, with_totals_of
 from flapd.event_log import EventLog
 from flapd.model.errors import FlapdError
-from flapd.model.event import Event, Outage
+from flapd.model.event import Event
 from flapd.model.observation import ClockPair, Observation, PortSeen, PortsPresent, Tick
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
 from flapd.store.history import History, HistoryCorruptError, HistoryError
@@ -86,6 +86,8 @@ class Pump:
         self.snapshot = engine.snapshot()
         self.turned_ns = time.monotonic_ns()
         """When the engine last had taken and committed what there was: at least every second."""
+        self.committed_ns = 0
+        """What the engine had taken by then is in the history, with its checkpoint."""
         self._durable = self.snapshot
         """The last snapshot of which everything is on disk."""
         self._engine = engine
@@ -111,11 +113,23 @@ class Pump:
         """Waits while the queue is full."""
         self._queue.put(observations)
 
+    def put_if_room(self, observation: Observation) -> bool:
+        """Never waits; False while the queue is full."""
+        try:
+            self._queue.put_nowait([observation])
+        except queue.Full:
+            return False
+        return True
+
     def call(self, function: Callable[[], Any]) -> "Future[Any]":
         """Has `function` run between two batches."""
         result: Future[Any] = Future()
         self._queue.put(Call(function, result))
         return result
+
+    def checkpoint_soon(self) -> None:
+        """In the next turn, whatever happens; to be called by what `call` runs."""
+        self._checkpoint_at_ns = 0
 
     def ask(
         self,
@@ -234,6 +248,7 @@ class Pump:
         self._event_log.tell(self._uncommitted)
         self.health.events_committed += len(self._uncommitted)
         self._uncommitted = []
+        self.committed_ns = now_ns
         self.health.events_not_durable = 0
         self._checkpoint_at_ns = now_ns + CHECKPOINT_NS
         self._publish_at_ns = 0
@@ -264,8 +279,7 @@ class Pump:
         snapshot = self._engine.snapshot()
         if self._uncommitted:
             snapshot = with_totals_of(self._durable, snapshot)
-            latest = _latest(self._uncommitted)
-            undurable = tuple(event for event in latest if isinstance(event, Outage))
+            undurable = tuple(_latest(self._uncommitted))
             snapshot = msgspec.structs.replace(snapshot, undurable=undurable)
         else:
             self._durable = snapshot

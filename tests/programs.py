@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ _UNPACKED = Path(__file__).parent.parent / ".programs"
 
 def program(name: str) -> str:
     """Skips the test where there is none."""
-    unpacked = map(str, _UNPACKED.glob("*"))
-    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *unpacked]))
+    others = map(str, (Path(sys.prefix) / "bin", *_UNPACKED.glob("*")))
+    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *others]))
     if found is None:
         pytest.skip(f"there is no {name} here: make system-packages brings it")
     return found

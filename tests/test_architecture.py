@@ -15,8 +15,8 @@ ROWS: list[set[str]] = [
     {"flapd.sources"},
     {"flapd.serve", "flapd.fleet"},
     {"flapd.limits"},
-    {"flapd.logs", "flapd.config", "flapd.service", "flapd.event_log"},
-    {"flapd.pump"},
+    {"flapd.logs", "flapd.config", "flapd.service", "flapd.event_log", "flapd.privileges"},
+    {"flapd.pump", "flapd.opening"},
     {"flapd.node", "flapd.hub"},
     {"flapd.lifecycle"},
     {"flapd.cli"},
@@ -44,7 +44,7 @@ PURE = {
 """All that the core may import: nothing with a clock, a file, or chance in it."""
 
 HEAVY = {"aiohttp", "asyncio", "prometheus_client", "pyroute2", "rich", "structlog", "sqlite3"}
-"""What the sampler, which starts with every agent, must not carry."""
+"""What the children, which start with every agent, must not carry."""
 
 
 def modules(root: Path, package: str) -> dict[str, Path]:
@@ -135,8 +135,9 @@ def test_a_breach_is_found(tmp_path: Path, file: str, line: str) -> None:
     assert len(breaches(tmp_path)) >= 1
 
 
-def test_the_sampler_carries_nothing_heavy() -> None:
-    reached, todo = set(), {"flapd.sources.sampler"}
+@pytest.mark.parametrize("child", ["flapd.sources.sampler", "flapd.sources.job_reader"])
+def test_a_child_process_carries_nothing_heavy(child: str) -> None:
+    reached, todo = set(), {child}
     known = modules(ROOT, "flapd")
     heavy = set()
     while todo:

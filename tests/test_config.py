@@ -110,7 +110,6 @@ def test_an_empty_file_and_no_default_file_give_the_defaults(tmp_path: Path) -> 
         ('sampling.keep = "25h"', "at least 1m and at most 24h"),
         ("sampling.keep = true", RIGHT_DURATION),
         ('sampling.black_box = "6m"', "at most 5m"),
-        ('sources.verbs = "on"', '"auto" or "off": this version reads sysfs alone'),
         ('history.keep = "1h"', "at least 1d"),
         ("history.max_size = 1000", "at least 16MiB"),
         ('history.max_size = "2 gigs"', RIGHT_SIZE),

@@ -13,6 +13,8 @@ from flapd.cli.arguments import parser
 from flapd.config import Config
 from flapd.core.fabric.catalogue import LINK_DOWNED
 from flapd.core.fabric.view import Snapshot
+from flapd.core.job.view import JobsView
+from flapd.model.fleet import Publishing
 from flapd.model.times import Edge
 from flapd.serve.access import Gate
 from flapd.serve.agent import Health
@@ -20,6 +22,7 @@ from flapd.serve.metrics import Scrape, render
 from flapd.serve.routes import build_app
 from flapd.serve.settings import HttpSettings
 from tests.serve.parts import FakeAgent, view
+from tests.store.jobs import job
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -67,8 +70,13 @@ def test_every_metric_is_documented_and_every_documented_one_exists() -> None:
         downgraded=True,
         bit_error_ratio=1e-14,
     )
-    snapshot = Snapshot(ports=(port,), stuck_readers={"mlx5_0": 5}, is_scouted=True)
-    body, _ = render(Scrape(snapshot, Health(), 10, 0), "")
+    snapshot = Snapshot(
+        ports=(port,),
+        stuck_readers={"mlx5_0": 5},
+        is_scouted=True,
+        jobs=JobsView(running=(job(),)),
+    )
+    body, _ = render(Scrape(snapshot, Health(fleet=Publishing()), 10, 0, sees_jobs=True), "")
     counters = re.compile(r"flapd_port_(?!counter_|driver_|rate_|retransmissions_)\w+_total")
     exported = set()
     for family in text_string_to_metric_families(body.decode()):

@@ -10,11 +10,12 @@ from structlog.testing import capture_logs
 
 from flapd import node
 from flapd.config import Config, ConfigError, Fault
+from flapd.model.errors import FlapdError
 from flapd.model.times import SECOND_NS
 from flapd.node import Node
 from flapd.serve.errors import ApiError
 from flapd.serve.settings import HttpSettings
-from flapd.sources.settings import PathsSettings, SamplingSettings
+from flapd.sources.settings import PathsSettings, SamplingSettings, SourcesSettings
 
 
 @pytest.fixture
@@ -103,3 +104,12 @@ def test_a_configuration_that_is_refused_leaves_what_was_told_of_the_last(
 
     assert [log["event"] for log in logs] == ["configuration_refused"]
     assert (agent.health.config_reloaded_ok, agent.health.restart_needed) == (False, ("http",))
+
+
+def test_a_source_that_must_work_and_cannot_fails_the_start(config: Config, tmp_path: Path) -> None:
+    needed = replace(config, sources=SourcesSettings(rtnetlink="on"))
+
+    with pytest.raises(
+        FlapdError, match=r'^sources.rtnetlink is "on" and cannot work: paths.sysfs'
+    ):
+        Node(needed, tmp_path / "flapd.toml")

@@ -6,9 +6,11 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench.commands import commands
 from tests.bench.cost import whole_agent
 from tests.bench.edge import edge_to_record
 from tests.bench.figure import FULL, TINY, Bench, Figure
+from tests.bench.follow import follow
 from tests.bench.lateness import lateness
 from tests.bench.logs import logs
 from tests.bench.reading import reading
@@ -18,6 +20,7 @@ from tests.bench.starting import starting
 
 BENCHES: dict[str, Bench] = {
     "reading": reading,
+    "commands": commands,
     "agent": whole_agent,
     "lateness": lateness,
     "edge": edge_to_record,
@@ -25,6 +28,7 @@ BENCHES: dict[str, Bench] = {
     "history": page_of_history,
     "replay": replay,
     "logs": logs,
+    "follow": follow,
     "start": starting,
 }
 

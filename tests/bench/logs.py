@@ -20,7 +20,7 @@ _LINE = "node01:{pid}:{tid} [{rank}] NCCL INFO "
 
 
 def logs(scale: Scale) -> list[Figure]:
-    data = _log(scale.samples * _BYTES_A_SAMPLE)
+    data = chatty_log(scale.samples * _BYTES_A_SAMPLE)
     stream, found = LogStream("job.log"), 0
     began = time.process_time()
     for start in range(0, len(data), _CHUNK_BYTES):
@@ -38,8 +38,9 @@ def logs(scale: Scale) -> list[Figure]:
     ]
 
 
-def _log(size: int) -> bytes:
-    chance, lines, length = random.Random(1), list[str](), 0
+def chatty_log(size: int, seed: int = 1) -> bytes:
+    """Whole lines, so many bytes or a few more."""
+    chance, lines, length = random.Random(seed), list[str](), 0
     while length < size:
         rank = chance.randrange(8)
         line = (_LINE + chance.choice(_SAID)).format(

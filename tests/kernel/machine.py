@@ -49,8 +49,9 @@ def _qemu(scratch: Path) -> list[str]:
         *("-mon", "chardev=monitor,mode=readline"),
         *("-chardev", f"socket,id=guest,path={monitor}"),
         *("-device", "virtserialport,chardev=guest,name=monitor"),
-        *("-netdev", "hubport,id=hub,hubid=0"),
-        *("-device", "virtio-net-pci,id=net0,netdev=hub,mac=52:54:00:00:00:01"),
+        *("-netdev", "hubport,id=hub0,hubid=0", "-netdev", "hubport,id=hub1,hubid=0"),
+        *("-device", "virtio-net-pci,id=net0,netdev=hub0,mac=52:54:00:00:00:01"),
+        *("-device", "virtio-net-pci,id=net1,netdev=hub1,mac=52:54:00:00:00:02"),
     ]
 
 

@@ -1,5 +1,6 @@
 """Devices that come, go, get other names and lose their netdev while the agent watches."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,8 @@ from flapd.model.event import Outage
 from tests.kernel.image import missing
 from tests.kernel.told import Watched, assert_each_is_found
 
+LETS_GO_WITHIN_SECONDS = 2.0
+
 pytestmark = [
     pytest.mark.kernel,
     pytest.mark.skipif(missing() is not None, reason=f"no virtual machine: {missing()}"),
@@ -16,21 +19,21 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def told(polling: Watched) -> dict[str, Any]:
-    scenario: dict[str, Any] = polling.scenario("hot_plug")
+def told(watched: Watched) -> dict[str, Any]:
+    scenario: dict[str, Any] = watched.scenario("hot_plug_and_traffic")["hot_plug"]
     return scenario
 
 
 @pytest.fixture(scope="module")
-def flaps(polling: Watched, told: dict[str, Any]) -> list[Outage]:
+def flaps(watched: Watched, told: dict[str, Any]) -> list[Outage]:
     """Those that ended by themselves."""
-    outages = polling.outages_of_guid(told["guid"])
+    outages = watched.outages_of_guid(told["guid"])
     return [outage for outage in outages if outage.cause == "link" and outage.status == "closed"]
 
 
 @pytest.fixture(scope="module")
-def gone(polling: Watched, told: dict[str, Any]) -> list[Outage]:
-    outages = polling.outages_of_guid(told["guid"])
+def gone(watched: Watched, told: dict[str, Any]) -> list[Outage]:
+    outages = watched.outages_of_guid(told["guid"])
     return [outage for outage in outages if outage.cause in {"removed", "driver_reload"}]
 
 
@@ -44,20 +47,33 @@ def gone(polling: Watched, told: dict[str, Any]) -> list[Outage]:
     ],
 )
 def test_a_device_is_followed_under_the_name_it_has(
-    told: dict[str, Any], when: str, port: str
+    watched: Watched, told: dict[str, Any], when: str, port: str
 ) -> None:
-    (answer,) = told["answers"][when]
+    (answer,) = told["answers"][when][watched.name]
 
     assert (answer["port"], answer["guid"], answer["netdev"]) == (port, told["guid"], "w0")
     assert answer["up"] is True
 
 
 @pytest.mark.parametrize("when", ["deleted", "moved_away"])
-def test_of_a_device_that_is_gone_nothing_is_claimed(told: dict[str, Any], when: str) -> None:
-    (answer,) = told["answers"][when]
+def test_of_a_device_that_is_gone_nothing_is_claimed(
+    watched: Watched, told: dict[str, Any], when: str
+) -> None:
+    (answer,) = told["answers"][when][watched.name]
 
     assert answer["up"] is None
     assert answer["readable"] is False
+
+
+@pytest.mark.parametrize("when", ["deleted", "moved_away"])
+def test_a_device_that_is_held_for_its_events_can_go_all_the_same(
+    told: dict[str, Any], figure: Callable[[str], None], when: str
+) -> None:
+    """With sources.verbs = "on": rxe waits for whoever holds a context, and tells nobody."""
+    seconds = told["gone_within_seconds"][when]
+
+    figure(f"a device that is held, {when}: gone within {seconds:.1f} s")
+    assert seconds < LETS_GO_WITHIN_SECONDS
 
 
 def test_its_history_is_one_over_all_names(flaps: list[Outage], told: dict[str, Any]) -> None:

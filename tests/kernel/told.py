@@ -15,12 +15,13 @@ TrueFlap = dict[str, list[int]]
 
 
 class Watched:
-    """What one agent was shown in scenarios of the guest, and its history."""
+    """What the agent of this name was shown in scenarios of the guest, and its history."""
 
-    def __init__(self, directory: Path) -> None:
-        self.metrics = (directory / "metrics").read_text()
-        self._told = json.loads((directory / "told.json").read_text())
-        self._history = directory / "history.sqlite"
+    def __init__(self, out: Path, name: str) -> None:
+        self.name = name
+        self.metrics = (out / name / "metrics").read_text()
+        self._told = json.loads((out / "told.json").read_text())
+        self._history = out / name / "history.sqlite"
 
     def scenario(self, name: str) -> Any:
         told = self._told[name]
@@ -30,11 +31,9 @@ class Watched:
     def outages_of(self, acted: dict[str, Any]) -> list[Outage]:
         """Those of the port while this was done to it, oldest first."""
         begin_ns, end_ns = acted["span"]
-        return [
-            outage
-            for outage in read_outages(self._history, FlapQuery(port=acted["port"], limit=1000))
-            if begin_ns < outage.down.latest_ns < end_ns
-        ]
+        outages = read_outages(self._history, FlapQuery(port=acted["port"], limit=1000))
+        meanwhile = (o for o in outages if begin_ns < o.down.latest_ns < end_ns)
+        return sorted(meanwhile, key=lambda outage: outage.down.latest_ns)
 
     def outages_of_guid(self, guid: str) -> list[Outage]:
         return read_outages(self._history, FlapQuery(guid=guid, limit=1000))
@@ -60,6 +59,11 @@ def assert_each_is_found(outages: Sequence[Outage], true: Sequence[TrueFlap]) ->
 def _overlap(found: tuple[int, int], true: Sequence[int]) -> bool:
     """The moment lies somewhere in `true`: it can have been within `found`."""
     return found[0] <= true[1] and true[0] <= found[1]
+
+
+def widths_ns(outages: Sequence[Outage]) -> list[int]:
+    """How long the intervals are in which their downs lie."""
+    return [outage.down.latest_ns - outage.down.earliest_ns for outage in outages]
 
 
 def link_downs(metrics: str, device: str) -> float:

@@ -124,7 +124,7 @@ def test_ten_outages_on_each_port_are_recorded_once_although_agent_and_sampler_a
         for seed in (11, 12)
     ]
     copy = node.directory / "copy.rec"
-    fabric = simulated_fabric(node, two_ports(*flaps), origin_in_seconds=3.0)
+    fabric = simulated_fabric(node, two_ports(*flaps), origin_in_seconds=6.0)
     with fabric as truth, ExitStack() as recorders:
         node.start()
         until(node.is_ready, "a ready agent")

@@ -6,7 +6,7 @@ import socket
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -101,6 +101,7 @@ class Agent(Api):
     def __init__(self, directory: Path, config: str) -> None:
         super().__init__(directory / "flapd.sock")
         directory.mkdir()
+        self.name = directory.name
         self.history = directory / "history.sqlite"
         self._config = directory / "flapd.toml"
         self._config.write_text(
@@ -115,13 +116,37 @@ class Agent(Api):
             """
         )
 
+    def start(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen([PROGRAM, "run", "--config", str(self._config)])
+
+
+class Agents:
+    """Several at once, which are shown the same."""
+
+    def __init__(self, agents: Sequence[Agent]) -> None:
+        self._agents = agents
+
     @contextmanager
     def running(self) -> Iterator[None]:
-        """From when it is ready to its orderly end."""
-        process = subprocess.Popen([PROGRAM, "run", "--config", str(self._config)])
+        """From when all are ready to their orderly end."""
+        processes = [agent.start() for agent in self._agents]
         try:
-            until(self.is_ready, "a ready agent")
+            for agent in self._agents:
+                until(agent.is_ready, f"the agent {agent.name}, ready,")
             yield
         finally:
-            process.terminate()
-            process.wait(PATIENCE_SECONDS)
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait(PATIENCE_SECONDS)
+
+    def each(self, ask: Callable[[Agent], T]) -> dict[str, T]:
+        """What each answers, by its name."""
+        return {agent.name: ask(agent) for agent in self._agents}
+
+    def until_all(self, condition: Callable[[Agent], T | None], what: str) -> dict[str, T]:
+        """What each answers once it answers, by its name."""
+        return self.each(lambda agent: until(lambda: condition(agent), f"{what} by {agent.name}"))
+
+    def until_all_have_seen(self, port: str, netdev: str) -> None:
+        self.until_all(lambda agent: agent.has_seen_all(port, netdev), f"all of {port} seen")

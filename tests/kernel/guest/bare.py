@@ -1,6 +1,7 @@
-"""In a virtual machine without any service: what happens to real devices under the real agent.
+"""In a virtual machine without any service: what happens to real devices under real agents.
 
-Writes /out/AGENT/told.json, what was done and answered by scenario, and the history beside it.
+Two watch the same at once, one that only polls and one that hears all the kernel tells.
+Writes /out/told.json, what was done and answered by scenario, and /out/AGENT/history.sqlite.
 """
 
 import json
@@ -11,10 +12,12 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.kernel.guest.agent import Agent, copy_history, until
+from tests.kernel.guest.agent import Agent, Agents, copy_history
+from tests.kernel.guest.hot_plug import hot_plug
 from tests.kernel.guest.links import (
     Change,
     Moment,
@@ -27,24 +30,52 @@ from tests.kernel.guest.links import (
     run,
     switch,
 )
+from tests.kernel.guest.program import Program
+from tests.kernel.guest.traffic import traffic
 
 OUT = Path("/out")
-VETH_FLAPS, CABLE_FLAPS = 60, 30
+VETH_FLAPS, CABLE_FLAPS, QUICK_FLAPS = 60, 30, 30
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.05, 2.0
 NETDEVS = {"rxe0": "v0", "rxe1": "eth0", "rxe2": "d0"}
-EACH_DOWN_FOR_ITSELF = """
+INTERVAL_SECONDS = 0.4
+"""Two agents that read more often would be slow in this machine, and slow themselves down."""
+GOLDEN_RATIO = (5**0.5 - 1) / 2
+"""Its multiples lie evenly between two whole numbers, however many they are."""
+FOR_BOTH = f"""
 [flap]
 merge_within = 0
+[sampling]
+interval = {INTERVAL_SECONDS}
+slow_interval = {4 * INTERVAL_SECONDS}
+[jobs]
+discover = false
+"""
+POLLING = f"""
+{FOR_BOTH}
+[sources]
+rdma_netlink = "off"
+rtnetlink = "off"
+verbs = "off"
+ethtool = "off"
+kernel_log = "off"
+"""
+EVENTS = f"""
+{FOR_BOTH}
+[sources]
+rdma_netlink = "on"
+rtnetlink = "on"
+verbs = "on"
+kernel_log = "on"
 """
 
-Scenario = Callable[[Agent], Any]
+Scenario = Callable[[Agents], Any]
 
 
-def found(agent: Agent) -> dict[str, Any]:
-    """What the agent says of each port, and sysfs of its device."""
+def found(agents: Agents) -> dict[str, Any]:
+    """What the agents say of each port, and sysfs of its device."""
     return {
         device: {
-            "port": agent.port(f"{device}/1"),
+            "port": agents.each(lambda agent, device=device: agent.port(f"{device}/1")),  # type: ignore[misc]
             "node_guid": read(f"/sys/class/infiniband/{device}/node_guid"),
             "netdev": netdev,
             "downs": downs(netdev),
@@ -53,17 +84,17 @@ def found(agent: Agent) -> dict[str, Any]:
     }
 
 
-def flaps(agent: Agent) -> dict[str, Any]:
+def flaps(agents: Agents) -> dict[str, Any]:
     """Both at once, at random. After a notice a card's next waits up to 1 s: no flap within it."""
     told: dict[str, Any] = {}
     plans = {
-        "rxe0": (switch("v1"), VETH_FLAPS, (0.3, 0.6)),
+        "rxe0": (switch("v1"), VETH_FLAPS, (0.2, 0.4)),
         "rxe1": (cable("eth0"), CABLE_FLAPS, (1.05, 1.3)),
     }
 
     def flap_at_random(device: str) -> None:
         change, count, gap_seconds = plans[device]
-        told[device] = told_of(agent, device, lambda: _at_random(change, count, gap_seconds))
+        told[device] = told_of(agents, device, lambda: _at_random(change, count, gap_seconds))
 
     threads = [threading.Thread(target=flap_at_random, args=(device,)) for device in plans]
     for thread in threads:
@@ -76,24 +107,26 @@ def flaps(agent: Agent) -> dict[str, Any]:
 def _at_random(
     change: Change, count: int, gap_seconds: tuple[float, float]
 ) -> list[dict[str, Moment]]:
-    """Short ones as often as long ones."""
+    """Short ones as often as long ones, and as many at any time between two readings."""
     chance, true = random.Random(7), []
-    for _ in range(count):
+    for number in range(count):
+        time.sleep(chance.uniform(*gap_seconds))
+        place_seconds = number * GOLDEN_RATIO % 1 * INTERVAL_SECONDS
+        time.sleep((place_seconds - time.monotonic()) % INTERVAL_SECONDS)
         ratio = (LONGEST_SECONDS / SHORTEST_SECONDS) ** chance.random()
         true.append(flap(change, SHORTEST_SECONDS * ratio))
-        time.sleep(chance.uniform(*gap_seconds))
     return true
 
 
 def told_of(
-    agent: Agent, device: str, act: Callable[[], list[dict[str, Moment]]]
+    agents: Agents, device: str, act: Callable[[], list[dict[str, Moment]]]
 ) -> dict[str, Any]:
     """What was done to the device's link, how the kernel counted it, and when all of it was."""
     netdev = NETDEVS[device]
     counted, device_counted = downs(netdev), link_downed(device)
     began_ns = time.monotonic_ns()
     true = act()
-    until(lambda: agent.has_seen_all(f"{device}/1", netdev), f"the end of {device}'s last flap")
+    agents.until_all_have_seen(f"{device}/1", netdev)
     return {
         "port": f"{device}/1",
         "true": true,
@@ -103,7 +136,7 @@ def told_of(
     }
 
 
-def burst(agent: Agent) -> dict[str, Any]:
+def burst(agents: Agents) -> dict[str, Any]:
     """Five flaps within half a second: the kernel's notices of them are merged, its counts not."""
 
     def five(change: Change) -> list[dict[str, Moment]]:
@@ -116,12 +149,12 @@ def burst(agent: Agent) -> dict[str, Any]:
         return true
 
     return {
-        "rxe1": told_of(agent, "rxe1", lambda: five(cable("eth0"))),
-        "rxe2": told_of(agent, "rxe2", lambda: five(carrier("d0"))),
+        "rxe1": told_of(agents, "rxe1", lambda: five(cable("eth0"))),
+        "rxe2": told_of(agents, "rxe2", lambda: five(carrier("d0"))),
     }
 
 
-def false_link_downed(agent: Agent) -> dict[str, Any]:
+def false_link_downed(agents: Agents) -> dict[str, Any]:
     """rxe counts a down whenever anything about a netdev changes that is not running."""
 
     def toggle_arp() -> list[dict[str, Moment]]:
@@ -132,10 +165,10 @@ def false_link_downed(agent: Agent) -> dict[str, Any]:
         time.sleep(1)
         return [{"down": down, "up": carrier("d0")(True)}]
 
-    return told_of(agent, "rxe2", toggle_arp)
+    return told_of(agents, "rxe2", toggle_arp)
 
 
-def switched_off(agent: Agent) -> dict[str, Any]:
+def switched_off(agents: Agents) -> dict[str, Any]:
     """By hand, and by the cable; with what the agent says meanwhile."""
 
     def off_and_on(device: str, change: Change) -> dict[str, Any]:
@@ -143,12 +176,13 @@ def switched_off(agent: Agent) -> dict[str, Any]:
 
         def act() -> list[dict[str, Moment]]:
             down = change(False)
-            until(lambda: _state(agent, device) == "DOWN", f"{device} in state DOWN")
+            meanwhile["port_meanwhile"] = agents.until_all(
+                lambda agent: _port_that_is_down(agent, device), f"{device} seen down"
+            )
             time.sleep(1)  # its counts are read beside the state
-            meanwhile["port_meanwhile"] = agent.port(f"{device}/1")
             return [{"down": down, "up": change(True)}]
 
-        return {**told_of(agent, device, act), **meanwhile}
+        return {**told_of(agents, device, act), **meanwhile}
 
     return {
         "veth_admin": off_and_on("rxe0", switch("v0")),
@@ -159,102 +193,68 @@ def switched_off(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _state(agent: Agent, device: str) -> str | None:
+def _port_that_is_down(agent: Agent, device: str) -> dict[str, Any] | None:
     port = agent.port(f"{device}/1")
-    return None if port is None else port["state"]
+    return port if port is not None and port["up"] is False else None
 
 
-class Plugged:
-    """A device that comes while the agent runs, on a cable of its own."""
+def verbs_events(agents: Agents) -> dict[str, Any]:
+    """Flaps so quick that what verbs tell of them is merged, doubled or out of order."""
+    program = Program("tests.kernel.guest.verbs_told", "rxe0")
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-        self.true: list[dict[str, Moment]] = []
-        self.answers: dict[str, Any] = {}
-        run("ip link add w0 address 02:00:00:00:00:30 type veth peer name w1")
-        for netdev in ("w0", "w1"):
-            run(f"ip link set {netdev} up")
+    def many() -> list[dict[str, Moment]]:
+        true = []
+        for _ in range(QUICK_FLAPS):
+            true.append(flap(switch("v1"), 0.003))
+            time.sleep(0.05)
+        true.append(flap(switch("v0"), 0.05))  # two events of its end
+        time.sleep(1)
+        return true
 
-    def add(self, device: str) -> None:
-        run(f"rdma link add {device} type rxe netdev w0")
-
-    def delete(self, device: str) -> None:
-        """With the agent watching: it must hold nothing that keeps the device."""
-        run(f"rdma link delete {device}")
-
-    def flap_as(self, device: str, when: str) -> None:
-        """Seen under this name, and flapped once; what the agent answers then."""
-        port = f"{device}/1"
-        until(lambda: self._agent.has_seen_all(port, "w0"), f"{port}, {when},")
-        self.true.append(flap(switch("w1"), 0.3))
-        until(lambda: self._agent.has_seen_all(port, "w0"), f"the end of the flap {when}")
-        self._note(when)
-
-    def gone_as(self, device: str, when: str) -> None:
-        until(lambda: self._is_gone(f"{device}/1"), f"the end of {device}, {when},")
-        self._note(when)
-
-    def _is_gone(self, port: str) -> bool:
-        known = self._agent.port(port)
-        return known is not None and not known["watched"]
-
-    def _note(self, when: str) -> None:
-        self.answers[when] = [port for port in self._agent.ports() if port["guid"] == GUID]
+    told = told_of(agents, "rxe0", many)
+    return {**told, "events": program.end()}
 
 
-GUID = "0000:00ff:fe00:0030"
-"""What rxe makes of the address of w0 (drivers/infiniband/sw/rxe, addrconf_addr_eui48)."""
+def hot_plug_and_traffic(agents: Agents) -> dict[str, Any]:
+    """At once, since each waits much; on netdevs of their own."""
+    with ThreadPoolExecutor() as executor:
+        tasks = {name: executor.submit(do, agents) for name, do in ASIDE.items()}
+    return {name: task.result() for name, task in tasks.items()}
 
 
-def hot_plug(agent: Agent) -> dict[str, Any]:
-    plugged = Plugged(agent)
-    plugged.add("rxe3")
-    plugged.flap_as("rxe3", "added")
-    run("rdma dev set rxe3 name mlx5_9")
-    plugged.flap_as("mlx5_9", "renamed")
-    plugged.delete("mlx5_9")
-    plugged.gone_as("mlx5_9", "deleted")
-    plugged.add("rxe4")
-    plugged.flap_as("rxe4", "added_again")
-    run("ip netns add elsewhere")
-    run("ip link set w0 netns elsewhere")
-    plugged.gone_as("rxe4", "moved_away")
-    run("ip -n elsewhere link set w0 netns 1")
-    run("ip link set w0 up")
-    plugged.add("rxe4")
-    plugged.flap_as("rxe4", "moved_back")
-    return {"guid": GUID, "true": plugged.true, "answers": plugged.answers}
-
-
+ASIDE: dict[str, Scenario] = {"hot_plug": hot_plug, "traffic": traffic}
 SCENARIOS: dict[str, Scenario] = {
     "found": found,
     "flaps": flaps,
     "burst": burst,
     "false_link_downed": false_link_downed,
     "switched_off": switched_off,
-    "hot_plug": hot_plug,
+    "verbs_events": verbs_events,
+    "hot_plug_and_traffic": hot_plug_and_traffic,
 }
 
 
-def watch(name: str, config: str, scenarios: Mapping[str, Scenario]) -> None:
-    """An agent so configured goes through these; one that fails takes no other with it."""
-    out = OUT / name
-    out.mkdir()
+def watch(configs: Mapping[str, str], scenarios: Mapping[str, Scenario]) -> None:
+    """Agents so configured go through these; one that fails takes no other with it."""
     told = {}
-    agent = Agent(Path("/tmp") / name, config)
-    with agent.running():
+    started = [Agent(Path("/tmp") / name, config) for name, config in configs.items()]
+    agents = Agents(started)
+    with agents.running():
         for scenario, do in scenarios.items():
             began = time.monotonic()
             try:
-                told[scenario] = {"told": do(agent)}
+                told[scenario] = {"told": do(agents)}
             except (AssertionError, OSError, subprocess.SubprocessError):
                 told[scenario] = {"failed": traceback.format_exc()}
-            sys.stdout.write(f"{name}: {scenario} took {time.monotonic() - began:.1f} s\n")
-        (out / "metrics").write_text(agent.text("/metrics"))
-        (out / "flaps.json").write_text(json.dumps(agent.flaps()))
-    copy_history(agent.history, out / "history.sqlite")
-    (out / "told.json").write_text(json.dumps(told))
+            sys.stdout.write(f"{scenario} took {time.monotonic() - began:.1f} s\n")
+        metrics = agents.each(lambda agent: agent.text("/metrics"))
+    for agent in started:
+        (OUT / agent.name).mkdir()
+        (OUT / agent.name / "metrics").write_text(metrics[agent.name])
+        copy_history(agent.history, OUT / agent.name / "history.sqlite")
+    (OUT / "told.json").write_text(json.dumps(told))
 
 
 if __name__ == "__main__":
-    watch("polling", EACH_DOWN_FOR_ITSELF, SCENARIOS)
+    watch({"polling": POLLING, "events": EVENTS}, SCENARIOS)
+    subprocess.run([sys.executable, "-u", "-m", "tests.kernel.guest.sources"], check=False)
