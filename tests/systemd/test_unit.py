@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 UNITS = ROOT / "systemd"
 WORST_EXPOSURE = 2.5
 HOST_UNITS = Path("/usr/lib/systemd/system")
-DROP_INS_FOR_252 = ("kernel-log.conf", "module-eeprom.conf")
+DROP_INS_FOR_252 = ("clock.conf", "jobs.conf", "kernel-log.conf", "module-eeprom.conf")
 
 needs_systemd = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here (package systemd)"
@@ -85,8 +85,18 @@ def test_what_systemd_objects_to_is_seen_by_the_test_above(root: Path) -> None:
 
 
 @needs_systemd
-def test_its_exposure_is_low() -> None:
-    judged = analyze("security", "--offline=true", str(UNITS / "flapd.service"))
+@pytest.mark.parametrize(
+    "drop_ins", [(), ("jobs.conf",), ("kernel-log.conf", "module-eeprom.conf")]
+)
+def test_its_exposure_is_low_also_with_what_a_reader_can_be_given(
+    root: Path, drop_ins: tuple[str, ...]
+) -> None:
+    place = root / "etc/systemd/system/flapd.service.d"
+    place.mkdir(parents=True)
+    for drop_in in drop_ins:
+        shutil.copy(UNITS / "drop-ins" / drop_in, place)
+
+    judged = analyze("security", "--offline=true", f"--root={root}", "flapd.service")
 
     level = re.search(r"exposure level for flapd.service: ([0-9.]+)", judged.stdout)
     assert level is not None, judged.stderr
