@@ -37,6 +37,7 @@ MOST_CHANCE = 0.05
 LEAST_DEED = 2 * DEATH_BEFORE_BUDGET
 """What no more than the floor of the model allows proves nothing, however near it stands."""
 FITTING_DEED = 0.5
+"""That a stall ends with the path, within one nominal interval."""
 
 _ANOTHER_SEEN = 1000.0
 """So much more likely are other causes once there is positive evidence of one."""
@@ -94,8 +95,9 @@ class Blame(msgspec.Struct, frozen=True):
         return "coincident" if self.shares else None
 
     def _is_sure(self, top: Share) -> bool:
-        """A stall shows its end as well: the flap has to fit that too."""
-        fits = top.deed >= FITTING_DEED or not isinstance(self.symptom, Stall)
+        """Where traffic paused anyway when the port went down, the end has to fit as well."""
+        paused = isinstance(self.symptom, Stall) and self.symptom.expected_seconds > 0
+        fits = top.deed >= FITTING_DEED or not paused
         return fits and self.probability >= CAUSED and top.chance <= MOST_CHANCE
 
 
