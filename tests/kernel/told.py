@@ -40,9 +40,10 @@ class Watched:
 
 
 def read_outages(history: Path, query: FlapQuery) -> list[Outage]:
-    """Oldest first."""
+    """Oldest first; of those that may have begun together, the one that is known earlier."""
     with closing(HistoryReader(history)) as reader:
-        return reader.flaps(query).items[::-1]
+        outages = reader.flaps(query).items
+    return sorted(outages, key=lambda one: (one.down.earliest_unix_ns, one.down.latest_unix_ns))
 
 
 def assert_each_is_found(outages: Sequence[Outage], true: Sequence[TrueFlap]) -> None:

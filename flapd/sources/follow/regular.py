@@ -9,6 +9,8 @@ import os
 import stat
 from pathlib import Path
 
+_USUAL_BYTES = 64 * 1024
+"""Of a file that says nothing of its size, as those of /proc."""
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
@@ -37,14 +39,15 @@ def opened(seen: int) -> int:
 
 
 def read_bounded(fd: int, longest_bytes: int) -> bytes | None:
-    """All of it, from its start; None where it is longer."""
-    content = b""
-    while len(content) <= longest_bytes:
-        piece = os.pread(fd, min(longest_bytes + 1 - len(content), 1 << 20), len(content))
-        if not piece:
-            return content
-        content += piece
-    return None
+    """All of a regular file, from its start; None where it is longer.
+
+    Read at once: put together of pieces it would be held twice.
+    """
+    room = min(max(os.fstat(fd).st_size, _USUAL_BYTES), longest_bytes) + 1
+    content = os.pread(fd, room, 0)
+    if len(content) == room <= longest_bytes:  # it has grown meanwhile
+        content = os.pread(fd, longest_bytes + 1, 0)
+    return content if len(content) <= longest_bytes else None
 
 
 def _kind(mode: int) -> str:
