@@ -8,7 +8,7 @@ BIN := .venv/bin
 help:
 	@echo "make demo             the agent beside a simulated job: three flaps, what they did, what they cost (80 s)"
 	@echo "make test             set up, check style and types, run the tests"
-	@echo "make test-all         the long ones as well: twenty seeds of random flaps (15 minutes)"
+	@echo "make test-all         the long ones as well: more seeds, all packages, every verdict (an hour)"
 	@echo "make test-kernel      of the tests those in virtual machines: real RDMA devices, real systemd (5 minutes)"
 	@echo "make test-pythons     most tests with Python 3.10 and 3.13"
 	@echo "make bench            what flapd takes and how fast it is, beside its budgets (10 minutes)"

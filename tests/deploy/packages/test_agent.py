@@ -10,7 +10,7 @@ from tests.deploy.packages.content import runnable
 from tests.system.harness import SimulatedNode, until
 from tests.trees import lay_out
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 PORT = "class/infiniband/mlx5_0/ports/1"
 TREE = {
