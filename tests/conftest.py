@@ -1,4 +1,8 @@
-"""What all tests share: with FLAPD_TESTS_MAY_SKIP=no a skipped test fails the run."""
+"""What all tests share.
+
+With FLAPD_TESTS_MAY_SKIP=no a skipped test fails the run; FLAPD_TESTS_EXAMPLES=few has properties
+try few examples, for a second look with another Python.
+"""
 
 import os
 import signal
@@ -8,7 +12,8 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("flapd", deadline=None)
-settings.load_profile("flapd")
+settings.register_profile("few", deadline=None, max_examples=15)
+settings.load_profile(os.environ.get("FLAPD_TESTS_EXAMPLES", "flapd"))
 
 
 def pytest_configure() -> None:

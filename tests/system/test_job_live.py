@@ -26,6 +26,7 @@ from tests.system.harness import SimulatedNode, simulated_fabric, until
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.long,
     pytest.mark.skipif(fuse_missing() is not None, reason=f"no simulated fabric: {fuse_missing()}"),
 ]
 
