@@ -19,7 +19,7 @@ from flapd.core.fabric.catalogue import (
 )
 from flapd.model.errors import FlapdError
 from flapd.model.port import Port
-from flapd.sources.files import list_names, read_text
+from flapd.sources.files import is_there, list_names, read_text
 from flapd.sources.function import Function, function_of, manages_nvlink, pci_of
 from flapd.sources.netdev import members_of, netdev_directory, netdev_of
 from flapd.sources.settings import PortsSettings
@@ -60,7 +60,7 @@ class Discovery:
     """Looks again and again, and reads once what cannot change while a device exists."""
 
     def __init__(self, sysfs: Path, settings: PortsSettings) -> None:
-        self._sysfs = sysfs
+        self._sysfs = str(sysfs)
         self._settings = settings
         self._functions: dict[str, Function] = {}
         self._managing: dict[str, tuple[Function, bool]] = {}
@@ -71,18 +71,21 @@ class Discovery:
 
         OSError where something cannot be read just now.
         """
-        directory = self._sysfs / "class/infiniband" / device
-        for number in list_names(directory / "ports"):
+        directory = self._directory(device)
+        for number in list_names(f"{directory}/ports"):
             if _NUMBER.fullmatch(number) and not self._matches(
                 self._settings.exclude, f"{device}/{number}"
             ):
-                yield from self._found(directory, int(number))
+                yield from self._found(device, int(number))
 
-    def _found(self, directory: Path, number: int) -> Iterator[Port]:
-        function = self._function(directory)
+    def _directory(self, device: str) -> str:
+        return f"{self._sysfs}/class/infiniband/{device}"
+
+    def _found(self, device: str, number: int) -> Iterator[Port]:
+        function = self._function(device)
         port = Port(
-            key=f"{function.guid or function.pci or directory.name}/{number}",
-            device=directory.name,
+            key=f"{function.guid or function.pci or device}/{number}",
+            device=device,
             number=number,
             link_layer="Unknown",
             guid=function.guid,
@@ -91,14 +94,14 @@ class Discovery:
         )
         if self._includes(port, function):
             port = self._with_link_layer(port)
-            if not self._manages_nvlink(directory, port, function):
-                port = self._with_netdev(directory, port, function)
+            if not self._manages_nvlink(port, function):
+                port = self._with_netdev(port, function)
                 yield port
                 yield from self._members(port)
 
-    def _function(self, directory: Path) -> Function:
-        function = function_of(directory, self._functions.get(directory.name))
-        self._functions[directory.name] = function
+    def _function(self, device: str) -> Function:
+        function = function_of(self._directory(device), self._functions.get(device))
+        self._functions[device] = function
         return function
 
     def _includes(self, port: Port, function: Function) -> bool:
@@ -112,17 +115,21 @@ class Discovery:
         return any(fnmatchcase(name, pattern) for name in names if name for pattern in patterns)
 
     def _with_link_layer(self, port: Port) -> Port:
-        told = read_text(port_directory(self._sysfs, port) / "link_layer")
+        told = read_text(f"{self._port_directory(port)}/link_layer")
         return replace(port, link_layer=told or port.link_layer)
 
-    def _manages_nvlink(self, directory: Path, port: Port, function: Function) -> bool:
+    def _port_directory(self, port: Port) -> str:
+        return f"{self._directory(port.device)}/ports/{port.number}"
+
+    def _manages_nvlink(self, port: Port, function: Function) -> bool:
         read, manages = self._managing.get(port.device, (None, False))
         if read != function:
-            manages = manages_nvlink(directory, port.driver, port.link_layer)
+            manages = manages_nvlink(self._directory(port.device), port.driver, port.link_layer)
             self._managing[port.device] = function, manages
         return manages
 
-    def _with_netdev(self, directory: Path, port: Port, function: Function) -> Port:
+    def _with_netdev(self, port: Port, function: Function) -> Port:
+        directory = self._directory(port.device)
         netdev = netdev_of(directory, port.number, port.link_layer, function.parent)
         bonds = netdev is not None and port.link_layer != "InfiniBand"
         port = replace(
@@ -139,18 +146,20 @@ class Discovery:
 
     def _is_there(self, port: Port, name: str) -> bool:
         if name == CARRIER_DOWNS:
-            return (
-                port.netdev is not None
-                and (netdev_directory(self._sysfs, port.netdev) / "carrier_down_count").exists()
+            return port.netdev is not None and is_there(
+                f"{self._netdev_directory(port.netdev)}/carrier_down_count"
             )
-        return name != LINK_DOWN_EVENTS_PHY and (port_directory(self._sysfs, port) / name).exists()
+        return name != LINK_DOWN_EVENTS_PHY and is_there(f"{self._port_directory(port)}/{name}")
+
+    def _netdev_directory(self, netdev: str) -> str:
+        return f"{self._sysfs}/class/net/{netdev}"
 
     def _members(self, bond: Port) -> Iterator[Port]:
         for member in bond.members:
             port = replace(
                 bond,
                 key=f"{bond.key}/{member}",
-                pci=pci_of(netdev_directory(self._sysfs, member)),
+                pci=pci_of(self._netdev_directory(member)),
                 netdev=member,
                 member=member,
                 members=(),

@@ -4,6 +4,10 @@ import errno
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
+
+AnyPath: TypeAlias = str | Path
+"""Discovery looks every second, and to put a `Path` together takes longer than to read it."""
 
 LONGEST_BYTES = 4096
 """sysfs gives at most a page a read (fs/sysfs/file.c)."""
@@ -22,7 +26,7 @@ _ABSENT = {
 _LONGEST_NAME_BYTES = 64
 
 
-def read_text(path: Path) -> str | None:
+def read_text(path: AnyPath) -> str | None:
     """The file's first line; None where there is none, OSError where that cannot be told."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -37,7 +41,11 @@ def read_text(path: Path) -> str | None:
     return raw.decode("utf-8", "replace").partition("\n")[0].strip()
 
 
-def list_names(directory: Path) -> list[str]:
+def is_there(path: AnyPath) -> bool:
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def list_names(directory: AnyPath) -> list[str]:
     """Names in a directory, sorted; none where it is not there. OSError where it can't be read.
 
     Left out is what the kernel names nothing: too long, or not printable ASCII.

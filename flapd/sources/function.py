@@ -8,12 +8,11 @@ import os
 import re
 from contextlib import suppress
 from errno import ENOENT
-from pathlib import Path
 
 import msgspec
 
 from flapd.core.fabric.catalogue import driver_of
-from flapd.sources.files import LONGEST_BYTES, read_text
+from flapd.sources.files import LONGEST_BYTES, AnyPath, read_text
 
 _GUID = re.compile(r"[0-9a-f]{4}(:[0-9a-f]{4}){3}")
 _NO_GUID = "0000:0000:0000:0000"
@@ -37,61 +36,65 @@ class Function(msgspec.Struct, frozen=True):
     """Netdev that a software device sits upon."""
 
 
-def function_of(directory: Path, known: Function | None) -> Function:
+def function_of(directory: str, known: Function | None) -> Function:
     """Of the device with this directory below class/infiniband; `known` where it is that one.
 
     OSError where it is going.
     """
-    told_by = directory.stat().st_ino, _guid(directory), pci_of(directory)
+    told_by = _inode(directory), _guid(directory), pci_of(directory)
     if known is not None and (known.inode, known.guid, known.pci) == told_by:
         return known
-    parent = read_text(directory / "parent")
+    parent = read_text(f"{directory}/parent")
     return Function(
         *told_by,
-        driver=_link_name(directory / "device/driver") or _software_driver(directory, parent),
-        is_virtual=_link_name(directory / "device/physfn") is not None,
+        driver=_link_name(f"{directory}/device/driver") or _software_driver(directory, parent),
+        is_virtual=_link_name(f"{directory}/device/physfn") is not None,
         parent=parent,
     )
 
 
-def pci_of(directory: Path) -> str | None:
+def pci_of(directory: AnyPath) -> str | None:
     """Address of the PCI function behind a device or a netdev."""
-    name = _link_name(directory / "device")
+    name = _link_name(f"{directory}/device")
     return name if name is not None and _PCI.fullmatch(name) else None
 
 
-def manages_nvlink(directory: Path, driver: str | None, link_layer: str) -> bool:
+def manages_nvlink(directory: str, driver: str | None, link_layer: str) -> bool:
     """Whether it is no port of the fabric; what cannot be read is taken for one."""
     if driver_of(driver).name != "mlx5" or link_layer != "InfiniBand":
         return False
-    product_data = _read_bytes(directory / "device/vpd")
+    product_data = _read_bytes(f"{directory}/device/vpd")
     return any(mark in product_data for mark in _MANAGES_NVLINK)
 
 
-def _guid(directory: Path) -> str | None:
+def _inode(directory: str) -> int:
+    return os.stat(directory).st_ino  # noqa: PTH116
+
+
+def _guid(directory: str) -> str | None:
     """None where the device has none."""
-    guid = read_text(directory / "node_guid")
+    guid = read_text(f"{directory}/node_guid")
     if guid is None:
-        raise FileNotFoundError(ENOENT, "there is no node_guid: it is going", directory.name)
+        raise FileNotFoundError(ENOENT, "there is no node_guid: it is going", directory)
     return guid if guid != _NO_GUID and _GUID.fullmatch(guid) else None
 
 
-def _link_name(link: Path) -> str | None:
+def _link_name(link: str) -> str | None:
     """Last component of what a link leads to; None where there is no link."""
     try:
-        return link.readlink().name
+        return os.readlink(link).rpartition("/")[2]  # noqa: PTH115
     except OSError:
         return None
 
 
-def _software_driver(directory: Path, parent: str | None) -> str | None:
+def _software_driver(directory: str, parent: str | None) -> str | None:
     """A software device is bound to no driver; only rxe names what it sits upon."""
     if parent is not None:
         return "rdma_rxe"
-    return "siw" if read_text(directory / "node_desc") == _SOFTWARE_IWARP else None
+    return "siw" if read_text(f"{directory}/node_desc") == _SOFTWARE_IWARP else None
 
 
-def _read_bytes(file: Path) -> bytes:
+def _read_bytes(file: str) -> bytes:
     with suppress(OSError):
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:

@@ -14,7 +14,7 @@ def netdev_directory(sysfs: Path, netdev: str) -> Path:
     return sysfs / "class/net" / netdev
 
 
-def netdev_of(directory: Path, number: int, link_layer: str, parent: str | None) -> str | None:
+def netdev_of(directory: str, number: int, link_layer: str, parent: str | None) -> str | None:
     """Of the port's GIDs (RoCE), else of the same function, else `parent` (software devices).
 
     Only GIDs know that a port's netdev is a bond. Those of an InfiniBand port have none:
@@ -22,28 +22,28 @@ def netdev_of(directory: Path, number: int, link_layer: str, parent: str | None)
     """
     named = None
     if link_layer == "Ethernet":
-        named = _of_gids(directory / "ports" / str(number) / "gid_attrs/ndevs")
-    return named or _of_function(directory / "device/net", number) or _checked(parent)
+        named = _of_gids(f"{directory}/ports/{number}/gid_attrs/ndevs")
+    return named or _of_function(f"{directory}/device/net", number) or _checked(parent)
 
 
-def members_of(sysfs: Path, netdev: str) -> tuple[str, ...]:
+def members_of(sysfs: str, netdev: str) -> tuple[str, ...]:
     """Netdevs that a bond is made of; none where it is no bond."""
-    slaves = read_text(netdev_directory(sysfs, netdev) / "bonding/slaves") or ""
+    slaves = read_text(f"{sysfs}/class/net/{netdev}/bonding/slaves") or ""
     return tuple(filter(_checked, sorted(set(slaves.split()))))[:_MOST_MEMBERS]
 
 
-def _of_gids(netdevs: Path) -> str | None:
+def _of_gids(netdevs: str) -> str | None:
     """The first that is named: a slot without a GID gives EINVAL."""
     for gid in range(_FIRST_GIDS):
-        if name := _checked(read_text(netdevs / str(gid))):
+        if name := _checked(read_text(f"{netdevs}/{gid}")):
             return name
     return None
 
 
-def _of_function(netdevs: Path, number: int) -> str | None:
+def _of_function(netdevs: str, number: int) -> str | None:
     """`dev_port` counts from 0 and tells the netdevs of a dual-port function apart."""
     for name in list_names(netdevs):
-        if read_text(netdevs / name / "dev_port") == str(number - 1):
+        if read_text(f"{netdevs}/{name}/dev_port") == str(number - 1):
             return _checked(name)
     return None
 
