@@ -136,19 +136,15 @@ class Lanes:
         threading.Thread(target=self._run, args=(lane,), name="lane", daemon=True).start()
 
     def _run(self, lane: Lane) -> None:
-        while True:
-            now_ns = time.monotonic_ns()
-            due = [reader for reader in self._readers(lane) if reader.next_turn_ns <= now_ns]
-            for reader in due:
+        while self._wait(lane):
+            for reader in self._due(lane):
                 self._give_turn(lane, reader)
-            if due:
-                self._after_round()
-            elif not self._wait(lane):
-                return
+            self._after_round()
 
-    def _readers(self, lane: Lane) -> list[Reader]:
+    def _due(self, lane: Lane) -> list[Reader]:
+        now_ns = time.monotonic_ns()
         with self._lock:
-            return list(lane.readers)
+            return [reader for reader in lane.readers if reader.next_turn_ns <= now_ns]
 
     def _give_turn(self, lane: Lane, reader: Reader) -> None:
         began_ns = time.monotonic_ns()
