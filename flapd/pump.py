@@ -24,7 +24,7 @@ from flapd.event_log import EventLog
 from flapd.model.errors import FlapdError
 from flapd.model.event import Event
 from flapd.model.observation import ClockPair, Observation, PortSeen, PortsPresent, Tick
-from flapd.model.times import MILLISECOND_NS, SECOND_NS
+from flapd.model.times import SECOND_NS
 from flapd.store.history import History, HistoryCorruptError, HistoryError
 from flapd.store.recorder import Recorder
 
@@ -38,7 +38,8 @@ CHECKPOINT_NS = 30 * SECOND_NS
 """Without events; what happened since is in the ring."""
 RETRY_NS = SECOND_NS
 """After a commit that failed."""
-PUBLISH_NS = 50 * MILLISECOND_NS
+PUBLISH_NS = SECOND_NS
+"""Where nothing happened; what did is shown at once."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger("flapd.engine")

@@ -14,7 +14,7 @@ from flapd.core.fabric.catalogue import (
     RATE_MBPS,
     STATE,
     is_vouched_for,
-    stop_of,
+    saturated_among,
 )
 from flapd.core.fabric.damping import penalty_at
 from flapd.core.fabric.ledger import Ledger
@@ -215,7 +215,7 @@ class PortWatch:
             witness_value=book.witness.value if self._fresh and not witness_error else None,
             witness_status=self.witness_status,
             witness_resets=book.witness.resets,
-            saturated=tuple(name for name, value in values.items() if value == stop_of(name)),
+            saturated=saturated_among(values),
             readable=self._fresh and not self._teller_is_unreadable and not witness_error,
             last_read_ns=self.last_read_ns,
             down_since=outage.down if outage is not None else None,

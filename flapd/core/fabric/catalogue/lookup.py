@@ -73,6 +73,15 @@ def stop_of(name: str) -> int | None:
     return counter.stop if counter is not None else None
 
 
+_STOPS = {name: counter.stop for name, counter in _BY_NAME_ALONE.items() if counter.stop}
+
+
+def saturated_among(values: Mapping[str, int]) -> tuple[str, ...]:
+    """Counters that stand at their stops."""
+    counted = values.keys() & _STOPS.keys()
+    return tuple(sorted(name for name in counted if values[name] == _STOPS[name]))
+
+
 def bits_of(name: str) -> int:
     """How wide a value this file can give; 64 where it is not known."""
     counter = _BY_NAME_ALONE.get(name)
