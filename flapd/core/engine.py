@@ -18,9 +18,12 @@ from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import Snapshot
 from flapd.core.incident.desk import IncidentDesk, IncidentsRecord
 from flapd.core.job.desk import JobDesk, JobsRecord
+from flapd.core.orphans import GoesOn, lost
 from flapd.core.part import Part
 from flapd.model.errors import FlapdError
 from flapd.model.event import Event, Outage
+from flapd.model.incident import Incident
+from flapd.model.job import Job
 from flapd.model.observation import Observation
 from flapd.model.times import SECOND_NS
 
@@ -153,13 +156,26 @@ class Engine:
             _LASTING: encode(_lasting(record, self._jobs.record, self._incidents.record)),
         }
 
-    def orphans(self, open_outages: Iterable[Outage]) -> list[Outage]:
-        """Those of the history that this engine knows nothing of: how they ended is lost."""
-        return [
-            replace(outage, revision=outage.revision + 1, status="lost", settled=True)
-            for outage in open_outages
-            if not self._fabric.holds(outage)
-        ]
+    def orphans(self, going_on: Iterable[GoesOn]) -> list[Event]:
+        """The last revisions of those of the history that this engine knows nothing of.
+
+        A job among them may run still: found again, it is told with the revision after that.
+        """
+        found = [lost(one, self._known_until_unix_ns()) for one in going_on if not self._holds(one)]
+        self._jobs.count_on_from(one for one in found if isinstance(one, Job))
+        return [*found]
+
+    def _holds(self, item: GoesOn) -> bool:
+        if isinstance(item, Outage):
+            return self._fabric.holds(item)
+        part = self._incidents if isinstance(item, Incident) else self._jobs
+        return item.id in part.known_ids()
+
+    def _known_until_unix_ns(self) -> int:
+        """When any port was read last."""
+        record = self._fabric.record
+        read_ns = max((port.book.read_until_ns for port in record.ports), default=0)
+        return 0 if record.wall_offset_ns is None else read_ns + record.wall_offset_ns
 
     def snapshot(self) -> Snapshot:
         """What may be shown once everything told so far is committed."""

@@ -67,3 +67,12 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, tag="incident"):
     supersedes: tuple[str, ...] = ()
     flap_gpu_seconds: dict[str, Range] = {}
     """Of each outage in it, its share of the loss; what no job felt is not in it."""
+    another_cause: str | None = None
+    """Positive evidence that something else than the fabric did it, in words."""
+    nodes: tuple[str, ...] = ()
+    """Of a fleet's incident those that had part in it, the one to look at first in front (it is
+    `node`); empty: one node told it, of itself."""
+    jobs: tuple[str, ...] = ()
+    """Of a fleet's incident all jobs that it hit; `job` is the only one, or None where several."""
+    shared_cause: str | None = None
+    """What took many ports down at once, in words; None: each went down for itself."""

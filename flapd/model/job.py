@@ -85,3 +85,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     """Since when its traffic here would show a stall; None: it would not."""
     shortest_stall_seconds: float | None = None
     """The shortest that would show."""
+    traffic_unseen_unix_ns: tuple[tuple[int, int], ...] = ()
+    """From when to when nobody saw its traffic here, though before and after; the newest last."""
+    traffic_since_unix_ns: int | None = None
+    """Its first traffic here; None: there was none yet, or some before anybody looked."""

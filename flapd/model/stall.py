@@ -43,6 +43,8 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, tag="stall"):
     """So long traffic pauses there in an ordinary step; 0 where it was cut off in full flow."""
     blind_to: tuple[str, ...] = ()
     """What would have told the class and could not be seen."""
+    end_unseen_ns: int = 0
+    """Nobody looked for so long before the end: traffic may have come back so much earlier."""
     wall_offset_ns: int = 0
     """As the clock stood when this revision was told."""
 

@@ -6,7 +6,8 @@ knows the few opcodes that build plain data and no other, and is held to a bound
 """
 
 import pickletools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ _STACK = "frames"
 _OBJECT, _SLOT, _DICT_ITEM, _CHARACTER = 72, 16, 40, 4
 """Bytes that CPython takes, at most, for a small object, a place in a list, and so on."""
 
+_BY_CODE = {one.code.encode("latin-1"): one for one in pickletools.opcodes}
 _NOT_ONE = "no flight recorder's dump"
 _TOO_LARGE = "the dump holds more than flapd reads"
 
@@ -49,14 +51,22 @@ def _from_json(content: bytes) -> Any:
 
 def _from_pickle(content: bytes) -> Any:
     machine = _Machine()
-    for opcode, argument, _ in pickletools.genops(content):
-        step = _STEPS.get(opcode.name)
-        if step is None:
-            raise FlapdError(f"{_NOT_ONE}: it holds the opcode {opcode.name}")
-        step(machine, argument)
+    for name, argument in _opcodes(content):
+        _STEPS[name](machine, argument)
         if machine.room > _MOST_ROOM or len(machine.stack) > _MOST_STACKED:
             raise FlapdError(_TOO_LARGE)
     return machine.stack.pop()
+
+
+def _opcodes(content: bytes) -> Iterator[tuple[str, Any]]:
+    """With what each is about; not even that is read of one that builds anything but plain data."""
+    stream, name = BytesIO(content), ""
+    while name != "STOP":
+        opcode = _BY_CODE[stream.read(1)]
+        name = opcode.name
+        if name not in _STEPS:
+            raise FlapdError(f"{_NOT_ONE}: it holds the opcode {name}")
+        yield name, None if opcode.arg is None else opcode.arg.reader(stream)
 
 
 class _Machine:
@@ -75,6 +85,8 @@ class _Machine:
         self.stack.append(value)
         self.room += _OBJECT
         if isinstance(value, str):
+            # PyTorch writes UTF-8; what Python reads besides could not be told on.
+            value.encode()
             self.room += len(value) * _CHARACTER
         elif isinstance(value, int):
             self.room += value.bit_length() // 8

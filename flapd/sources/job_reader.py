@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 import traceback
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ class JobReader:
             orders.node, registry, from_start=from_start, after_round=teller.flush
         )
         proc = ProcFs(Path(orders.proc))
-        self._jobs = _job_watch(orders, proc, self._following, teller)
+        self._jobs = _job_watch(orders, proc, self._following, teller, positions.values())
         self._dumps = DumpWatch(
             self._following,
             proc,
@@ -133,6 +134,7 @@ class JobReader:
             ReaderHealth(
                 files=health.files,
                 bytes=health.bytes,
+                behind_bytes=health.behind_bytes,
                 unknown_warnings=health.unknown_warnings,
                 faults_held_back=self._logs.held_back,
                 dumps=self._dumps.desk.read,
@@ -142,7 +144,11 @@ class JobReader:
 
 
 def _job_watch(
-    orders: ReaderOrders, proc: ProcFs, following: Following, teller: Teller
+    orders: ReaderOrders,
+    proc: ProcFs,
+    following: Following,
+    teller: Teller,
+    left: Iterable[Position],
 ) -> JobWatch:
     attempts, pods = Attempts(), Path(orders.pods)
     finder = Finder(
@@ -154,7 +160,14 @@ def _job_watch(
     )
     every_seconds = orders.jobs.every.seconds
     return JobWatch(
-        finder, proc, attempts, following, teller.tell, every_seconds=every_seconds, pods=pods
+        finder,
+        proc,
+        attempts,
+        following,
+        teller.tell,
+        every_seconds=every_seconds,
+        pods=pods,
+        left=left,
     )
 
 

@@ -40,6 +40,16 @@ class ReaderHealth(msgspec.Struct, frozen=True, array_like=True, tag="health"):
     """Read."""
     failures: dict[str, str] = {}
     """What cannot be read now, and why: files, patterns, the journal, processes."""
+    behind_bytes: int = 0
+    """That are in logs and not read yet."""
+
+
+class JobReaderHealth(msgspec.Struct):
+    """What happened to the job reader since the agent started."""
+
+    restarts: int = 0
+    reads: ReaderHealth = ReaderHealth()
+    """Since it started last."""
 
 
 Request: TypeAlias = ReaderOrders | LookAtQueuePairs

@@ -21,24 +21,18 @@ from flapd.sources.child_process import ChildProcess
 from flapd.sources.follow.position import Position, decode, encode
 from flapd.sources.job_reader_link import (
     POSITIONS_FILE,
+    JobReaderHealth,
     LookAtQueuePairs,
     ReaderHealth,
     ReaderOrders,
     told_decoder,
 )
+from flapd.sources.starting import StartChild, start_own
 
 KEEP_EVERY_SECONDS = 1.0
 QUEUE_PAIRS_EVERY_SECONDS = 60.0
 
 _log = structlog.get_logger("flapd.job_reader")
-
-
-class JobReaderHealth(msgspec.Struct):
-    """What happened to the job reader since the agent started."""
-
-    restarts: int = 0
-    reads: ReaderHealth = ReaderHealth()
-    """Since it started last."""
 
 
 class Durable(msgspec.Struct, frozen=True):
@@ -60,6 +54,7 @@ class JobReaderProcess:
         orders: ReaderOrders,
         put: Callable[[list[Observation]], None],
         durable: Durable,
+        start_child: StartChild = start_own,
     ) -> None:
         self._orders = orders
         self._put = put
@@ -73,7 +68,7 @@ class JobReaderProcess:
         """When the engine took what was told before those that wait."""
         self._keep_at = 0.0
         self._asked_at = float("-inf")
-        self._child = ChildProcess("job_reader", "flapd.sources.job_reader", self)
+        self._child = ChildProcess("job_reader", "flapd.sources.job_reader", self, start_child)
 
     @property
     def health(self) -> JobReaderHealth:

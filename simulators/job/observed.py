@@ -65,6 +65,14 @@ class Watch(NamedTuple):
     wall_offset_ns: int
     boot: str
     seed: int = 0
+    closely: tuple[tuple[float, float], ...] | None = None
+    """When each sweep is shown, elsewhere one of ten: seconds from the origin; None: always."""
+
+    def is_close(self, at_ns: int) -> bool:
+        if self.closely is None:
+            return True
+        at = (at_ns - self.origin_ns) / SECOND_NS
+        return any(begin <= at <= end for begin, end in self.closely)
 
     def ns(self, at: float) -> int:
         return self.origin_ns + round(at * SECOND_NS)
@@ -122,7 +130,7 @@ def _samples(spec: PortSpec, port: Port, watch: Watch, number: int) -> Iterator[
     is_dull = False
     for sweep, at_ns in enumerate(range(start_ns, watch.ns(watch.end), _FAST_NS)):
         if sweep % _DULL_SWEEPS == 0:
-            is_dull = readings.are_dull(at_ns)
+            is_dull = not watch.is_close(at_ns) or readings.are_dull(at_ns)
         elif is_dull:
             continue
         # Whole microseconds: random() is much faster than randrange().

@@ -1,5 +1,3 @@
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -7,9 +5,7 @@ from msgspec.structs import replace
 
 from flapd.core.cost.settings import JobSettings
 from flapd.core.engine import CheckpointError, Engine
-from flapd.core.fabric.settings import FlapSettings
-from flapd.model.duration import Duration
-from flapd.model.event import Event, Outage, PortChange
+from flapd.model.event import Outage, PortChange
 from flapd.model.fault import Fault, FaultKind
 from flapd.model.finding import Member, Network, Note, PlannedPause, Setting
 from flapd.model.job import Job, JobFound, PortUse, Rank
@@ -36,8 +32,14 @@ from flapd.model.observation import (
     Tick,
 )
 from flapd.model.port import Port
+from tests.core.histories import (
+    MS,
+    SETTINGS,
+    assert_a_restart_changes_no_event,
+    assert_revisions_rise_and_end_with_the_end,
+    run,
+)
 
-MS = 1_000_000
 WITNESS = "counters/link_downed"
 SENT = "counters/port_xmit_data"
 EXHAUSTED = "hw_counters/req_transport_retries_exceeded"
@@ -56,15 +58,6 @@ JOB = JobFound(
     environment=None,
     conf_files=(),
 )
-SETTINGS = FlapSettings(
-    merge_within=Duration(200 * MS), drop_after=Duration(500 * MS), boot_grace=Duration(300 * MS)
-)
-
-
-def run(engine: Engine, observations: Sequence[Observation]) -> list[Event]:
-    return [event for observation in observations for event in engine.step(observation)]
-
-
 KINDS = ("tick", "gone", "seen", "clock", "stuck", "expect", "maintain", "repaired")
 OF_JOBS = ("job", "present", "fault", "note", "dumps")
 FAULT_KINDS_OFTEN: tuple[FaultKind, ...] = (
@@ -213,43 +206,15 @@ def test_a_restart_at_any_moment_changes_no_event(
     observations: list[Observation], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(observations)), label="restart before")
-    unbroken = run(Engine("node7", SETTINGS), observations)
 
-    first = Engine("node7", SETTINGS)
-    events = run(first, observations[:cut])
-    checkpoint = first.checkpoint()
-    second = Engine.of_recording("node7", checkpoint)
-    events += run(second, observations[cut:])
-
-    assert events == unbroken
+    assert_a_restart_changes_no_event(observations, cut)
 
 
 @given(histories())
 def test_revisions_of_an_outage_rise_one_by_one_and_end_with_its_end(
     observations: list[Observation],
 ) -> None:
-    revisions: dict[str, list[Event]] = {}
-    for event in run(Engine("node7", SETTINGS), observations):
-        revisions.setdefault(event.id, []).append(event)
-
-    for events in revisions.values():
-        assert [event.revision for event in events] == list(range(1, len(events) + 1))
-        for event in events:
-            if isinstance(event, Outage):
-                assert_ordered(event)
-        ends = [event for event in events if isinstance(event, Outage) and event.status == "lost"]
-        assert all(event is events[-1] for event in ends)
-
-
-def assert_ordered(outage: Outage) -> None:
-    assert outage.down.earliest_ns <= outage.down.latest_ns
-    assert (outage.up is None) == (outage.status != "closed")
-    assert outage.count >= 1
-    if outage.up is not None:
-        assert outage.down.earliest_ns <= outage.up.earliest_ns <= outage.up.latest_ns
-        assert outage.down_ns_min is not None
-        assert outage.down_ns_max is not None
-        assert 0 <= outage.down_ns_min <= outage.down_ns_max
+    assert_revisions_rise_and_end_with_the_end(observations)
 
 
 @given(histories())
@@ -349,6 +314,7 @@ def test_of_a_checkpoint_that_cannot_be_used_no_total_falls() -> None:
     assert after.totals.downs["link"] == 1
     (outage,) = [event for event in events if isinstance(event, Outage)]
     (lost,) = anew.orphans([outage])
+    assert isinstance(lost, Outage)
     assert (lost.status, lost.revision) == ("lost", outage.revision + 1)
     assert engine.orphans([outage]) == []
 

@@ -8,12 +8,13 @@ import pytest
 from flapd.model.duration import parse_duration
 from flapd.model.finding import DumpWritten
 from flapd.model.job import JobFound, ReadFile
-from flapd.model.observation import DumpsRead, JobSeen, JobsPresent, Noted
-from flapd.sources.follow.position import Position
-from flapd.sources.job_reader_link import ReaderHealth, ReaderOrders, Told
+from flapd.model.observation import DumpsRead, FaultRead, JobSeen, JobsPresent, Noted
+from flapd.sources.follow.position import Position, encode
+from flapd.sources.job_reader_link import POSITIONS_FILE, ReaderHealth, ReaderOrders, Told
 from flapd.sources.settings import DumpsSettings, JobsSettings, LogsSettings
 from tests.core.job.test_dump import content, entry
 from tests.sources.follow.lines import timeout
+from tests.sources.follow.surroundings import Reader
 from tests.sources.jobs.fake_proc import FakeProc
 from tests.sources.jobs.processes import rank, torchrun
 from tests.sources.running_reader import RunningReader, job_reader
@@ -52,6 +53,15 @@ def seen_in(names: set[str], told: Told) -> set[str]:
 
 def present(name: str, told: Told, *, runs: bool) -> JobsPresent | None:
     return told if isinstance(told, JobsPresent) and (name in told.jobs) == runs else None
+
+
+def position_of(reader: RunningReader, path: Path) -> Position:
+    """Once it is known whose log it is."""
+    return reader.until(
+        lambda told: (
+            told if isinstance(told, Position) and str(path) in told.key and told.jobs else None
+        )
+    )
 
 
 def is_followed(reader: RunningReader, path: Path) -> None:
@@ -104,6 +114,47 @@ def test_what_the_launcher_reports_after_the_end_is_still_the_jobs(tmp_path: Pat
             file.write(timeout(7))
 
         assert reader.fault().job == "run-c"
+
+
+def test_the_last_words_of_a_job_that_ended_while_nobody_read_are_read_and_are_its(
+    tmp_path: Path,
+) -> None:
+    output, other = tmp_path / "out.log", tmp_path / "replaced.log"
+    other.write_text("step 1\n")
+    with (
+        job_reader(orders(tmp_path)) as reader,
+        rank("threads", torchrun(0, "run-k"), output=output),
+        rank("threads", torchrun(0, "run-l"), output=other),
+    ):
+        positions = [position_of(reader, path) for path in (output, other)]
+    (tmp_path / POSITIONS_FILE).write_bytes(encode({one.key: one for one in positions}))
+    with output.open("a") as file:
+        file.write(timeout(7))
+    other.unlink()
+    other.write_text(timeout(8))
+
+    with job_reader(orders(tmp_path)) as reader:
+        last = reader.fault()
+        for _ in range(3):
+            reader.next(ReaderHealth)
+
+    assert (last.job, last.seq, last.arrived_ns) == ("run-k", 7, None)
+    told = [one.fault for one in reader.told if isinstance(one, FaultRead)]
+    assert [one.seq for one in told if one.source and str(tmp_path) in one.source.file] == [7]
+
+
+def test_a_log_whose_job_is_over_belongs_to_nobody_at_the_next_start(tmp_path: Path) -> None:
+    around = Reader()
+    (tmp_path / "a.log").write_text("")
+    file = around.follow(tmp_path / "a.log", job="4711")
+    file.turn()
+    (before,) = around.positions.values()
+    file.jobs.clear()
+    file._position_at_ns = 0
+    file.turn()
+    (after,) = around.positions.values()
+
+    assert (before.jobs, after.jobs) == (("4711",), ())
 
 
 def test_a_log_named_by_the_configuration_is_followed_from_its_end(tmp_path: Path) -> None:

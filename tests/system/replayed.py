@@ -55,6 +55,8 @@ class Seen(NamedTuple):
     ports_are_known: bool
     """By their queue pairs; else only by their traffic."""
     seed: int
+    closely: tuple[tuple[float, float], ...] | None = None
+    """When each sweep is shown; None: always."""
 
 
 def replay(run: Run, seen: Seen) -> Told:
@@ -87,6 +89,7 @@ def observations(run: Run, seen: Seen) -> Iterator[Observation]:
         UNIX_OF_ORIGIN_NS - ORIGIN_NS,
         "boot1",
         seen.seed,
+        seen.closely,
     )
     used = [port.key for port in ports_of(scenario)[: run.spec.ranks_per_node]]
     ports: Any = dict.fromkeys(used, "queue_pair") if seen.ports_are_known else {}

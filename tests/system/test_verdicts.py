@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from flapd.core.incident.sayings import verdicts_in
 from flapd.model.event import Outage
 from flapd.model.incident import Incident
 from flapd.model.times import SECOND_NS
@@ -55,7 +56,10 @@ def told_of(case: Case) -> Told:
         ports_are_known=case.seed % 2 == 0,
         seed=case.seed,
     )
-    return replay(run, seen)
+    told = replay(run, seen)
+    for one in told.incidents:
+        assert verdicts_in(one.explanation) == [one.verdict], f"{case}: {one.explanation}"
+    return told
 
 
 def symptomatic(told: Told) -> list[Incident]:

@@ -4,6 +4,7 @@ import math
 
 import msgspec
 
+from flapd.core.cost.calibration import Retry, retry_of, with_retry
 from flapd.core.cost.inputs import Inputs
 from flapd.core.cost.price import HOUR_SECONDS, Price, money, price
 from flapd.core.cost.repeated import Checkpoints, Repeated, repeated
@@ -51,6 +52,8 @@ class CostAnswer(msgspec.Struct, frozen=True):
     """Of 30 days."""
     repeated: Repeated | None = None
     """What is left of a job that dies so often; None where it does not die."""
+    calibrations: tuple[Retry, ...] = ()
+    """What was measured on this node, also where it is too little to reckon with."""
 
 
 def cost_answer(
@@ -58,8 +61,13 @@ def cost_answer(
     currency: str,
     every_seconds: float | None = None,
     saves: Checkpoints = Checkpoints(),  # noqa: B008 - frozen
+    calibrations: tuple[Retry, ...] = (),
 ) -> CostAnswer:
-    """`saves` matters where a flap that kills comes `every_seconds`."""
+    """`saves` matters where a flap that kills comes `every_seconds`.
+
+    What was measured holds where nobody said something of the timers.
+    """
+    inputs = with_retry(inputs, retry_of(calibrations, inputs))
     case = inputs.likely()
     found = price(case)
     parts = found.parts
@@ -83,6 +91,7 @@ def cost_answer(
         per_day=day,
         per_month=None if day is None else _per_month(day),
         repeated=None if every_seconds is None else _repeated(found, every_seconds, saves),
+        calibrations=calibrations,
     )
 
 

@@ -34,19 +34,27 @@ def budget_of(inputs: Inputs) -> Budget:
     """[r*T, 4*(r+1)*T] by the specification, or close around what was measured on this node."""
     timer = inputs.likely().timer
     if inputs.budget_factor.source == "calibrated":
-        return calibrated(timer)
+        return _calibrated(inputs, timer)
     longest = _longest(inputs)
     return Budget(
         low=0.0 if _may_be_adaptive(inputs) else _shortest(inputs).budget_seconds,
         nominal=timer.budget_seconds,
         high=max(SPECIFIED_SPREAD * longest.budget_seconds, timer.budget_seconds),
-        longest_tick=SPECIFIED_SPREAD * longest.tick_seconds,
+        longest_tick=SPECIFIED_SPREAD * longest.interval_seconds,
     )
 
 
-def calibrated(timer: Timer) -> Budget:
-    budget, tick = timer.budget_seconds, timer.tick_seconds
-    return Budget(0.95 * budget, budget, 1.05 * budget + tick, tick)
+def _calibrated(inputs: Inputs, timer: Timer) -> Budget:
+    """Close around what was measured, whether or not the first try counts."""
+    factor = inputs.budget_factor
+    shortest, longest = (replace(timer, budget_factor=one) for one in (factor.low, factor.high))
+    tick = longest.interval_seconds
+    return Budget(
+        low=0.95 * shortest.budget_seconds,
+        nominal=timer.budget_seconds,
+        high=1.05 * longest.budget_seconds + tick,
+        longest_tick=tick,
+    )
 
 
 def _shortest(inputs: Inputs) -> Timer:

@@ -29,7 +29,7 @@ class Timer(msgspec.Struct, frozen=True):
     extra_tries: int = 0
     """1 where the first try counts besides the retries."""
     budget_factor: float = 1.0
-    """Measured budget over that of the formula."""
+    """Measured budget over that of the formula, and so each interval over T."""
     schedule: Schedule = "fixed"
 
     @property
@@ -40,23 +40,28 @@ class Timer(msgspec.Struct, frozen=True):
         return UNIT_SECONDS * float(2 ** max(self.ib_timeout, self.floor))
 
     @property
+    def interval_seconds(self) -> float:
+        """From one retry to the next: T, but where it was measured."""
+        return self.budget_factor * self.tick_seconds
+
+    @property
     def budget_seconds(self) -> float:
         """B: how long it retries before the error."""
-        tick = self.tick_seconds
-        if math.isinf(tick):
+        interval = self.interval_seconds
+        if math.isinf(interval):
             return math.inf
-        return self.budget_factor * (self.retry_cnt + self.extra_tries) * tick
+        return (self.retry_cnt + self.extra_tries) * interval
 
     def resume_seconds(self, down_seconds: float) -> float:
         """R: the first retransmission after a path missing for `down_seconds`, from the down."""
         if down_seconds <= 0:
             return 0.0
-        tick = self.tick_seconds
-        if math.isinf(tick) or math.isinf(down_seconds):
+        interval = self.interval_seconds
+        if math.isinf(interval) or math.isinf(down_seconds):
             return math.inf
         if self.schedule == "fixed":
-            return _next_tick(down_seconds, tick)
-        return _next_adaptive(down_seconds, tick)
+            return _next_tick(down_seconds, interval)
+        return _next_adaptive(down_seconds, interval)
 
 
 def _next_tick(seconds: float, tick: float) -> float:

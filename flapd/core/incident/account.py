@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from flapd.core.incident.blame import CAUSED, LEAST_DEED, MOST_CHANCE, Blame, Share, time_ns
 from flapd.core.incident.closing import is_open
 from flapd.core.incident.evidence import begin_ns, missing_seconds
+from flapd.core.incident.repeat_words import repeats_sentence
 from flapd.core.incident.story import Story
 from flapd.core.incident.words import clock, day_and_clock, listed, percent, plural, seconds
+from flapd.core.job.queue_pairs import FORM as QUEUE_PAIRS
 from flapd.model.event import Outage
 from flapd.model.fault import Fault, FaultKind
 from flapd.model.stall import Stall
@@ -112,9 +114,9 @@ def _not_back(story: Story) -> str:
 
 def _symptom(symptom: Fault | Stall, story: Story) -> str:
     if isinstance(symptom, Fault):
-        return _fault(symptom)
+        return _fault(symptom, story)
     ports = plural(len(symptom.ports), "port")
-    stopped = f"traffic stopped on all {ports} that carry the job"
+    stopped = f"traffic stopped on all {ports} that carry the job{_and_others(symptom, story)}"
     if symptom.seconds is None:
         return f"{stopped}{_not_back(story)}"
     if story.scene.was_cut_off(symptom):
@@ -124,8 +126,23 @@ def _symptom(symptom: Fault | Stall, story: Story) -> str:
     return f"{stopped}, for {seconds(symptom.seconds)}{besides}"
 
 
-def _fault(fault: Fault) -> str:
+def _and_others(symptom: Fault | Stall, story: Story) -> str:
+    """Of a fleet: where that was, and on how many nodes more."""
+    if not story.scene.evidence.is_fleet:
+        return ""
+    node = _where(symptom)
+    others = len({_where(one) for one in story.scene.alike.get(symptom.id, ())} - {node})
+    return f" on {node}" + (f" and on {plural(others, 'other node')}" if others else "")
+
+
+def _where(symptom: Fault | Stall) -> str:
+    """Who reads a shared log is not who wrote it."""
+    return (isinstance(symptom, Fault) and symptom.host) or symptom.node
+
+
+def _fault(fault: Fault, story: Story) -> str:
     where = f" on rank {fault.rank}" if fault.rank is not None else ""
+    where += _and_others(fault, story)
     if not where and fault.host is not None:
         where = f" on {fault.host}"
     details = [
@@ -144,7 +161,15 @@ def _followers(story: Story) -> Iterator[str]:
         count = sum(one.repeats for one in events)
         said = sorted({one.event or "a port event" for one in events})
         yield f"The ranks saw it as well: {listed(said)}, printed {plural(count, 'time')}."
-    others = [one for one in story.followers if one.kind not in ("port_event", "kernel")]
+    pairs = [one for one in story.followers if one.form == QUEUE_PAIRS]
+    for one in pairs:
+        named = f"{plural(one.repeats, 'queue pair')} of {one.hca}/{one.port}"
+        yield f"In error at the next look: {named}."
+    others = [
+        one
+        for one in story.followers
+        if one.kind not in ("port_event", "kernel") and one.form != QUEUE_PAIRS
+    ]
     if others:
         kinds = Counter(one.kind.replace("_", " ") for one in others)
         said = [f"{count} {kind}" for kind, count in sorted(kinds.items())]
@@ -155,12 +180,15 @@ def reasons_of(blame: Blame, story: Story) -> Iterator[str]:
     """How sure it is that a flap did it, and why not more."""
     if blame.another:
         yield f"There is another cause: {blame.another}."
-    elif blame.weak and blame.probability < 0.5:
+    elif blame.weak and not blame.is_blamed:
         yield f"Something else explains it: {blame.weak}."
     top = blame.top
     if top is None:
         return
     yield _figures(top, blame, story)
+    repeats = None if is_open(story) else repeats_sentence(top, story)
+    if repeats is not None:
+        yield repeats
     if blame.probability < CAUSED or top.deed <= LEAST_DEED:
         yield from _doubts(top, blame, story)
     elif top.chance > MOST_CHANCE:
@@ -182,11 +210,12 @@ def _figures(top: Share, blame: Blame, story: Story) -> str:
     lag = top.lag_seconds
     how = f"{seconds(lag)} after" if lag >= 0 else f"{seconds(-lag)} before"
     is_alone = top.probability == top.together
-    which = "it is" if is_alone else "one of those that were down together is"
+    which = "it" if is_alone else "one of those that were down together"
+    verb = "is" if blame.is_blamed else "would be"
     return (
         f"{_what(blame.symptom)} came {how} the down of {_port(top.outage, story)}{ratio}: "
-        f"{which} the cause with a probability of {percent(top.together)}; that a flap stands "
-        f"there by accident has one of {percent(top.chance)}."
+        f"{which} {verb} the cause with a probability of {percent(top.together)}; that a flap "
+        f"stands there by accident has one of {percent(top.chance)}."
     )
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from flapd.core.incident.evidence import missing_seconds
 from flapd.core.incident.losses import BLAMED
 from flapd.core.incident.story import Story
-from flapd.core.incident.verdict import death_of, resumed
+from flapd.core.incident.verdict import death_of, is_all_here, resumed
 from flapd.core.incident.words import clock, listed, plural, seconds
 from flapd.model.event import Outage
 from flapd.model.fault import Fault
@@ -81,7 +81,9 @@ def _look_elsewhere(story: Story) -> Iterator[str]:
     ns = at_ns.begin_unix_ns if not isinstance(at_ns, Fault) else at_ns.time_ns or 0
     first = clock(ns - round(decisive.window.high * SECOND_NS))
     last = clock(ns - round(decisive.window.low * SECOND_NS))
-    yield f"Look at the ports of the job's other nodes, for downs from {first} to {last} UTC."
+    whole = story.scene.evidence.is_fleet and is_all_here(story.scene)
+    where = "links between switches" if whole else "the ports of the job's other nodes"
+    yield f"Look at {where}, for downs from {first} to {last} UTC."
     lagging = sorted({rank for one in story.scene.standings for rank in one.lagging})
     if lagging:
         yield f"Begin with rank {listed([str(rank) for rank in lagging])}: furthest behind."
@@ -98,13 +100,16 @@ def _see_more(story: Story) -> Iterator[str]:
 
 
 def _about_ports(story: Story) -> Iterator[str]:
+    is_fleet = story.scene.evidence.is_fleet
     for outage in {one.key: one for one in story.outages}.values():
+        port = f"{outage.port} of {outage.node}" if is_fleet else outage.port
+        there = " there" if is_fleet else ""
         if outage.up is None and outage.status == "open":
-            yield f"{outage.port} is down: look at its cable, module and the switch's side."
+            yield f"{port} is down: look at its cable, module and the switch's side."
         elif (often := _flaps_in_a_day(outage, story)) >= _OFTEN:
             yield (
-                f"{outage.port} had {plural(often, 'flap')} within a day: replace its cable or "
-                f"module when the node is free, then tell `flapd repaired {outage.port}`."
+                f"{port} had {plural(often, 'flap')} within a day: replace its cable or "
+                f"module when the node is free, then tell `flapd repaired {outage.port}`{there}."
             )
 
 

@@ -5,6 +5,7 @@ pi(D_i) * g(lag_i), everything else the rate of such symptoms without a flap.
 """
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -94,10 +95,16 @@ class Blame(msgspec.Struct, frozen=True):
             return "not_fabric"
         return "coincident" if self.shares else None
 
+    @property
+    def is_blamed(self) -> bool:
+        """A flap did it, as far as anybody can tell."""
+        return self.verdict in ("caused", "likely")
+
     def _is_sure(self, top: Share) -> bool:
-        """Where traffic paused anyway when the port went down, the end has to fit as well."""
+        """Where traffic paused anyway when the port went down, the end is seen and fits as well."""
         paused = isinstance(self.symptom, Stall) and self.symptom.expected_seconds > 0
-        fits = top.deed >= FITTING_DEED or not paused
+        seen = not isinstance(self.symptom, Stall) or not self.symptom.end_unseen_ns
+        fits = (top.deed >= FITTING_DEED and seen) or not paused
         return fits and self.probability >= CAUSED and top.chance <= MOST_CHANCE
 
 
@@ -111,7 +118,7 @@ def time_ns(symptom: Fault | Stall) -> int:
 
 def blame(symptom: Fault | Stall, scene: Scene) -> Blame:
     window = window_of(symptom, scene)
-    another = other_cause(symptom, scene)
+    another = other_cause(symptom, scene) or scene.other_causes.get(symptom.id)
     groups = [_at_one_price(group) for group in _at_once(_suspects(symptom, scene, window), scene)]
     others = others_per_second(symptom, scene) * (_ANOTHER_SEEN if another else 1.0)
     blamed = shares_of_blame([_sum(group) for group in groups], others)
@@ -134,7 +141,7 @@ def blame(symptom: Fault | Stall, scene: Scene) -> Blame:
 def _suspects(symptom: Fault | Stall, scene: Scene, window: Window) -> list[Suspect]:
     """In order of time, so that the sums come out the same."""
     found = []
-    for outage in scene.outages:
+    for outage in _near(symptom, scene, window):
         lag = _lags(symptom, outage)
         if lag[1] < window.low or lag[0] > window.high:
             continue
@@ -143,6 +150,17 @@ def _suspects(symptom: Fault | Stall, scene: Scene, window: Window) -> list[Susp
         if weight > 0:
             found.append(Suspect(outage, lag, deed, weight))
     return found
+
+
+def _near(symptom: Fault | Stall, scene: Scene, window: Window) -> Sequence[Outage]:
+    """Those that can be in the window at all."""
+    clock_ns = 0 if isinstance(symptom, Stall) else symptom.clock_error_ns
+    slack_ns = clock_ns + round(2 * _NOTICED_SECONDS * SECOND_NS)
+    at_ns = time_ns(symptom)
+    return scene.in_order.between(
+        at_ns - round(window.high * SECOND_NS) - slack_ns,
+        at_ns - round(window.low * SECOND_NS) + slack_ns,
+    )
 
 
 def _at_once(suspects: list[Suspect], scene: Scene) -> list[list[Suspect]]:
@@ -217,5 +235,5 @@ def _deed(symptom: Fault | Stall, outage: Outage, scene: Scene) -> float:
 def _chance(one: Suspect, symptom: Fault | Stall, scene: Scene, window: Window) -> float:
     low, high = one.lag_seconds
     omega = window.width_of(window.density(low, high)) + (high - low)
-    rate = scene.background.per_second(scene.keys, begin_ns(one.outage), time_ns(symptom))
+    rate = scene.background.per_second(begin_ns(one.outage), time_ns(symptom))
     return met_by_chance(rate, omega)

@@ -1,7 +1,6 @@
 """Deeds: the chance that a flap brings a symptom (pi), and how often one comes without (mu0)."""
 
 import math
-from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -32,7 +31,7 @@ _NO_RETURN = 0.9
 """A flap after which the queue pair cannot go on kills whatever its length."""
 _MISFIT = 0.001
 """A stall that ends neither with the path nor with a death."""
-_GID_CHANGE, _GID_WITHIN_NS = 18, 60 * SECOND_NS
+_GID_WITHIN_NS = 60 * SECOND_NS
 _DAY_NS, _SHORTEST_SECONDS = 86400 * SECOND_NS, 3600.0
 
 
@@ -46,7 +45,7 @@ def kills_so(fault: Fault, outage: Outage, scene: Scene) -> float:
 def _stopped_traffic(fault: Fault, outage: Outage, scene: Scene) -> float:
     """Where the job was seen to stand still until the error, the flap was there when it began."""
     fits = [
-        _carried(stall, outage) if _is_at_begin(outage, stall) else _NO_LINK
+        _carried(stall, outage, scene) if _is_at_begin(outage, stall) else _NO_LINK
         for stall in scene.stalls
         if stall.begin_unix_ns <= (fault.time_ns or 0) <= (stall.end_unix_ns or scene.until_ns)
     ]
@@ -64,7 +63,7 @@ def stalls_so(stall: Stall, outage: Outage, scene: Scene) -> float:
     kills = deadly(outage, scene, stall.begin_unix_ns)
     waits = ends_with(stall, outage, scene)
     dies = _may_be_a_death(stall, outage, scene)
-    return _carried(stall, outage) * max((1 - kills) * waits + kills * dies, _MISFIT)
+    return _carried(stall, outage, scene) * max((1 - kills) * waits + kills * dies, _MISFIT)
 
 
 def deadly(outage: Outage, scene: Scene, at_ns: int) -> float:
@@ -75,21 +74,19 @@ def deadly(outage: Outage, scene: Scene, at_ns: int) -> float:
     hands_on = scene.terms.inputs.coordinated.value
     kills = death_probability(seconds, budget)
     # Without a retry timer what was lost on the way is never sent again.
-    no_return = math.isinf(budget.nominal) or _changed_gid(outage, scene.faults)
+    no_return = math.isinf(budget.nominal) or _changed_gid(outage, scene)
     if seconds > 0 and (no_return or (not hands_on and seconds > budget.nominal)):
         return max(kills, _NO_RETURN)
     return kills
 
 
-def _changed_gid(outage: Outage, faults: Iterable[Fault]) -> bool:
+def _changed_gid(outage: Outage, scene: Scene) -> bool:
     down_ns = outage.down.earliest_unix_ns
     return any(
-        fault.kind == "port_event"
-        and fault.status == _GID_CHANGE
-        and fault.hca is not None
+        fault.hca is not None
         and outage.port == f"{fault.hca}/{fault.port or 1}"
         and down_ns <= (fault.time_ns or 0) <= down_ns + _GID_WITHIN_NS
-        for fault in faults
+        for fault in scene.gid_changes
     )
 
 
@@ -100,13 +97,15 @@ def _topology(fault: Fault, outage: Outage) -> float:
     return 1.0 if outage.port.partition("/")[0] == fault.hca else _OTHER_PORT
 
 
-def _carried(stall: Stall, outage: Outage) -> float:
+def _carried(stall: Stall, outage: Outage, scene: Scene) -> float:
     """The port carried the job's traffic when it went down.
 
-    Of the node's own ports the watch of its traffic knows better: it has all its pauses.
+    Of a node's own ports the watch of its traffic knows better: it has all its pauses.
     """
-    if outage.node != stall.node:
+    seen = scene.as_seen_on(outage.node, stall)
+    if seen is None:
         return 1.0
+    stall = seen
     if stall.stall_class != "local_link":
         return _IDLE_PORT if _is_in_a_pause(outage, stall) else _NO_LINK
     return 1.0 if outage.key in stall.ports else _IDLE_PORT
@@ -127,7 +126,8 @@ def ends_with(stall: Stall, outage: Outage, scene: Scene) -> float:
     shortest, longest = lag_of(scene.until_ns if end_ns is None else end_ns, outage)
     if end_ns is not None and longest < resume.low - tolerance:
         return 0.0
-    late = shortest - tolerance - stall.expected_seconds
+    unseen = stall.end_unseen_ns / SECOND_NS
+    late = shortest - unseen - tolerance - stall.expected_seconds
     if late <= missing_seconds(outage, scene.until_ns).high + scene.terms.tick_seconds:
         return 1.0
     return UNUSUAL if late <= resume.high else 0.0

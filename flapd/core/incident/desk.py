@@ -1,16 +1,21 @@
 """IncidentDesk: keeps evidence as it comes, and tells what it makes known about incidents."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from flapd.core.cost.calibration import Measured, calibrate, in_force
 from flapd.core.cost.settings import CostSettings, JobSettings
+from flapd.core.incident.closing import is_open
 from flapd.core.incident.evidence import begin_ns
+from flapd.core.incident.incidents import incident_of
+from flapd.core.incident.measured import measured
 from flapd.core.incident.memory import Item, Memory
 from flapd.core.incident.scene import scenes_of
 from flapd.core.incident.story import Story, longest_ns, stories_of
-from flapd.core.incident.telling import Telling, Told
+from flapd.core.incident.telling import Telling, Told, count
 from flapd.core.incident.view import IncidentsView, IncidentTotals
 from flapd.model.event import Event, Outage
 from flapd.model.fault import Fault
@@ -34,6 +39,7 @@ _FINAL_NS = 15 * 60 * SECOND_NS
 _LOOK_EVERY_NS = 5 * SECOND_NS
 """At what goes on, when nothing new is heard of it."""
 _FORGET_EVERY_NS = 60 * SECOND_NS
+_MOST_MEASURED = 64
 _NOTHING: list[Event] = []
 
 
@@ -50,6 +56,8 @@ class IncidentsRecord(msgspec.Struct):
     looked_at_ns: int = 0
     final_after_ns: int = _FINAL_NS
     forgot_at_ns: int = 0
+    measured: dict[str, Measured] = {}
+    """By stall, also of what is forgotten otherwise."""
 
 
 class IncidentDesk:
@@ -60,7 +68,10 @@ class IncidentDesk:
     ) -> None:
         self.record = record
         self._node, self._job, self._cost = node, job, cost
-        self._telling = Telling(node, record.told, record.totals)
+        self._telling = Telling(
+            record.told, incident_of, lambda incident: count(incident, node, record.totals)
+        )
+        self._retries = calibrate(record.measured.values())
         self._read_ns = record.memory.read_ns
         self.takes: dict[type, Callable[[Any], list[Event]]] = {
             Sample: self._sample,
@@ -76,8 +87,13 @@ class IncidentDesk:
                 self._affect(self.record.memory.take(event))
         return []
 
+    def known_ids(self) -> Collection[str]:
+        """Of all incidents that may be told again."""
+        return self.record.told.keys()
+
     def view(self) -> IncidentsView:
-        return IncidentsView(len(self._telling.open()), self.record.totals.copy())
+        open_ones, totals = len(self._telling.open()), self.record.totals.copy()
+        return IncidentsView(open_ones, totals, self._retries)
 
     def _affect(self, names: Iterable[str]) -> None:
         self.record.affected = sorted({*self.record.affected, *names})
@@ -134,17 +150,34 @@ class IncidentDesk:
         affected, record.affected, record.looked_at_ns = record.affected, [], now_ns
         names = {*affected, *(one.job or "" for one in self._telling.open())}
         stories = self._stories(names, now_ns)
+        self._measure(stories)
         final_ns, pauses = now_ns - record.final_after_ns, record.memory.pauses()
         return [*self._telling.tell(stories, names, affected, pauses, final_ns)]
 
     def _stories(self, names: set[str], now_ns: int) -> list[Story]:
         record = self.record
         offset_ns = record.wall_offset_ns or 0
-        evidence = record.memory.evidence(self._node, now_ns, offset_ns, self._job, self._cost)
+        known = record.memory.evidence(self._node, now_ns, offset_ns, self._job, self._cost)
+        evidence = replace(known, retries=self._retries)
         scenes = [one for one in scenes_of(evidence, names - {""}) if (one.job or "") in names]
         longest = max((longest_ns(scene) for scene in scenes), default=0)
         record.final_after_ns = max(record.final_after_ns, _FINAL_NS + longest)
         return [story for scene in scenes for story in stories_of(scene)]
+
+    def _measure(self, stories: Iterable[Story]) -> None:
+        """Where the timers turn out to be others, all is told anew that stands on them."""
+        record = self.record
+        for story in stories:
+            for stall in story.stalls:
+                record.measured.pop(stall.id, None)
+            found = None if is_open(story) else measured(story)
+            if found is not None:
+                record.measured[found.stall] = found
+        newest = sorted(record.measured.values(), key=lambda one: (one.at_unix_ns, one.stall))
+        record.measured = {one.stall: one for one in newest[-_MOST_MEASURED:]}
+        before, self._retries = self._retries, calibrate(record.measured.values())
+        if in_force(self._retries) != in_force(before):
+            self._affect(record.memory.names())
 
     def _forget(self, now_ns: int) -> None:
         """Stories as a whole: what is left must tell the same as before."""

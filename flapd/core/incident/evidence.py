@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
+from flapd.core.cost.calibration import Retry
 from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.model.event import Outage
 from flapd.model.fault import Fault
@@ -48,8 +49,14 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """By key of the port; what is not in it cannot be seen."""
     earlier_downs: Mapping[str, tuple[int, ...]] = {}
     """By key, unix times of downs that are not among `outages` any more."""
+    earlier_hits: Mapping[str, tuple[int, ...]] = {}
+    """By job, unix times at which something hit it that is not among faults and stalls any more."""
     job: JobSettings = JobSettings()
     cost: CostSettings = CostSettings()
+    retries: tuple[Retry, ...] = ()
+    """What the timers of this node were measured to take."""
+    is_fleet: bool = False
+    """It is of many nodes, all that tell anything."""
 
 
 _Item = TypeVar("_Item", Outage, Fault, Stall, Job)

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 
+from flapd.core.incident import sayings
 from flapd.core.incident.account import events_in_order, reasons_of, rho_of
 from flapd.core.incident.advice import advice_of
 from flapd.core.incident.blame import LIKELY, Blame
 from flapd.core.incident.closing import is_open, last_ns
 from flapd.core.incident.evidence import Evidence
-from flapd.core.incident.losses import Loss, cost_of, gpu_seconds, loss_of, shares_of
+from flapd.core.incident.loss import Loss
+from flapd.core.incident.losses import cost_of, gpu_seconds, loss_of, shares_of
 from flapd.core.incident.policy_words import policy_sentence
 from flapd.core.incident.scene import scenes_of
 from flapd.core.incident.story import Story, stories_of
-from flapd.core.incident.verdict import blind_to, is_all_here, verdict_of
+from flapd.core.incident.verdict import blind_to, is_seen_whole, verdict_of
 from flapd.core.incident.words import between, listed, percent, seconds
 from flapd.model.incident import Cause, Incident, Verdict
 from flapd.model.loss import Range
@@ -59,6 +61,7 @@ def incident_of(story: Story) -> Incident:
         explanation=tuple(_explanation(story, verdict, loss, gpu)),
         advice=advice_of(story, verdict, regime),
         flap_gpu_seconds={} if gpu is None else shares_of(gpu, story, verdict),
+        another_cause=None if story.decisive is None else story.decisive.another,
     )
 
 
@@ -112,21 +115,23 @@ def _explanation(
 def _said_of(verdict: Verdict, story: Story) -> str:
     alone = not story.blames
     if verdict == "coincident" and alone:
-        return "Traffic of the job was watched and did not stop: the flap cost it nothing visible."
+        return sayings.UNFELT
     if verdict == "unknown" and alone:
-        return "Nobody would have seen whether the job stood still: what follows is the model's."
-    if verdict == "not_fabric" and is_all_here(story.scene) and not story.outages:
-        return "All of the job is on this node, and none of its ports went down: not the fabric."
+        return sayings.MODEL_ONLY
+    if verdict == "not_fabric" and is_seen_whole(story.scene) and not story.outages:
+        return sayings.ALL_CLEAN
     if verdict == "coincident" and story.decisive and story.decisive.probability >= LIKELY:
-        return "So the flap stands where its cause would, and is not known to do such a thing."
+        return sayings.IN_ITS_PLACE
     return {
-        "caused": "So the flap caused it.",
-        "likely": "So the flap most likely caused it.",
-        "coincident": "So the flap stands beside it, and most likely is not its cause.",
-        "elsewhere": "No port of this node went down in that time: the cause is elsewhere.",
-        "not_fabric": "So it was not the fabric.",
-        "no_job": "No job used the port: the flap hurt nobody that flapd knows of.",
-        "unknown": "What would tell the cause could not be seen.",
+        "caused": sayings.CAUSED,
+        "likely": sayings.LIKELY,
+        "coincident": sayings.BESIDE,
+        "elsewhere": (
+            sayings.ELSEWHERE_IN_FLEET if story.scene.evidence.is_fleet else sayings.ELSEWHERE
+        ),
+        "not_fabric": sayings.NOT_FABRIC,
+        "no_job": sayings.NO_JOB,
+        "unknown": sayings.UNSEEN,
     }[verdict]
 
 

@@ -1,6 +1,6 @@
 """Memory: the evidence that is kept, for as long as it may still matter, and no more of it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.incident.evidence import Evidence, Watched, begin_ns
 from flapd.core.incident.scene import may_hit
+from flapd.core.incident.story import ORDINARY, began_ns
 from flapd.model.event import Outage
 from flapd.model.fault import Fault
 from flapd.model.job import Job
@@ -39,6 +40,8 @@ class Memory(msgspec.Struct):
     """By port: when it was read last, monotonic."""
     earlier_downs: dict[str, list[int]] = {}
     """By port, of outages that are forgotten otherwise."""
+    earlier_hits: dict[str, list[int]] = {}
+    """By job, of primary errors and stalls that are forgotten otherwise."""
 
     def take(self, item: Item) -> set[str]:
         """The names of the jobs that it concerns; "" for none. Older revisions are no news."""
@@ -94,6 +97,7 @@ class Memory(msgspec.Struct):
                 for key, since_ns in self.since_ns.items()
                 if key in self.read_ns
             },
+            earlier_hits={name: tuple(hits) for name, hits in self.earlier_hits.items()},
             earlier_downs={key: tuple(starts) for key, starts in self.earlier_downs.items()},
             job=job,
             cost=cost,
@@ -116,14 +120,14 @@ class Memory(msgspec.Struct):
                 self._forget_outage(outage)
         for fault in [*self.faults.values()]:
             if _goes(fault.id, fault.time_ns or 0, cutoff_ns, kept, dropped):
-                del self.faults[fault.id]
+                self._forget_symptom(fault)
         for stall in [*self.stalls.values()]:
             if _goes(stall.id, stall.begin_unix_ns, cutoff_ns, kept, dropped):
-                del self.stalls[stall.id]
+                self._forget_symptom(stall)
         for job in [*self.jobs.values()]:
             if job.until_unix_ns is not None and job.until_unix_ns < cutoff_ns:
                 del self.jobs[job.id]
-        self._forget_downs(cutoff_ns)
+        self._forget_earlier(cutoff_ns)
         names = self.names()
         self.standings = {name: one for name, one in self.standings.items() if name in names}
 
@@ -131,12 +135,12 @@ class Memory(msgspec.Struct):
         """Of more than can be kept what matters least goes: what follows, then what is oldest."""
         order = sorted(self.faults.values(), key=lambda one: (one.primary, one.time_ns or 0))
         for fault in order[: max(0, len(order) - MOST_FAULTS)]:
-            del self.faults[fault.id]
+            self._forget_symptom(fault)
         for outage in _oldest(self.outages.values(), MOST_OUTAGES):
             self._forget_outage(outage)
         stalls = sorted(self.stalls.values(), key=lambda one: one.begin_unix_ns)
         for stall in stalls[: max(0, len(stalls) - MOST_STALLS)]:
-            del self.stalls[stall.id]
+            self._forget_symptom(stall)
         jobs = sorted(self.jobs.values(), key=lambda one: one.until_unix_ns or one.since_unix_ns)
         for job in jobs[: max(0, len(jobs) - MOST_JOBS)]:
             del self.jobs[job.id]
@@ -146,12 +150,27 @@ class Memory(msgspec.Struct):
         if outage.cause != "boot":
             self.earlier_downs.setdefault(outage.key, []).append(begin_ns(outage))
 
-    def _forget_downs(self, cutoff_ns: int) -> None:
-        recent = {
-            key: [ns for ns in starts if ns >= cutoff_ns - _DAY_NS][-_MOST_EARLIER:]
-            for key, starts in self.earlier_downs.items()
-        }
-        self.earlier_downs = {key: starts for key, starts in recent.items() if starts}
+    def _forget_symptom(self, symptom: Fault | Stall) -> None:
+        if isinstance(symptom, Stall):
+            del self.stalls[symptom.id]
+            is_hit = symptom.stall_class not in ORDINARY
+        else:
+            del self.faults[symptom.id]
+            is_hit = symptom.primary and symptom.time_ns is not None
+        if is_hit:
+            self.earlier_hits.setdefault(symptom.job or "", []).append(began_ns(symptom))
+
+    def _forget_earlier(self, cutoff_ns: int) -> None:
+        self.earlier_downs = _recent(self.earlier_downs, cutoff_ns)
+        self.earlier_hits = _recent(self.earlier_hits, cutoff_ns)
+
+
+def _recent(times: Mapping[str, list[int]], cutoff_ns: int) -> dict[str, list[int]]:
+    recent = {
+        name: [ns for ns in starts if ns >= cutoff_ns - _DAY_NS][-_MOST_EARLIER:]
+        for name, starts in times.items()
+    }
+    return {name: starts for name, starts in recent.items() if starts}
 
 
 _Kept = TypeVar("_Kept", Outage, Fault, Stall, Job)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from flapd.core.incident.out_of_step import OutOfStep
 from flapd.core.incident.scene import Scene
 from flapd.model.fault import Fault
 from flapd.model.stall import Stall
@@ -11,7 +12,6 @@ from flapd.model.times import SECOND_NS
 LINK_STATUSES = frozenset({None, 12, 13, 19, 20, 21})
 """Work completions that a path which is gone can bring (libibverbs, enum ibv_wc_status)."""
 _START_UP_NS = 120 * SECOND_NS
-_TOGETHER_NS = 120 * SECOND_NS
 
 
 def other_cause(symptom: Fault | Stall, scene: Scene) -> str | None:
@@ -57,27 +57,18 @@ def _of_fault(fault: Fault) -> str | None:
 def _of_ranks(fault: Fault, scene: Scene) -> str | None:
     if fault.kind not in ("watchdog_timeout", "heartbeat"):
         return None
-    return _of_mismatch(fault, scene.faults) or _of_standings(fault, scene.standings)
+    return _of_mismatch(fault, scene.out_of_step) or _of_standings(fault, scene.standings)
 
 
-def _of_mismatch(fault: Fault, faults: Iterable[Fault]) -> str | None:
+def _of_mismatch(fault: Fault, out_of_step: OutOfStep) -> str | None:
     """Ranks of a group that are at one sequence number with different operations, or never came."""
-    for other in faults:
-        if not _at_the_same(fault, other):
-            continue
-        if other.form == "not_joined":
-            return f"{_who(other)} never joined collective {other.seq}, by its own account"
-        if None not in (fault.op, other.op) and fault.op != other.op:
-            return f"ranks were out of step: at {fault.seq} some ran {fault.op}, others {other.op}"
+    absent = out_of_step.absent(fault)
+    if absent is not None:
+        return f"{_who(absent)} never joined collective {absent.seq}, by its own account"
+    unlike = out_of_step.unlike(fault)
+    if unlike is not None:
+        return f"ranks were out of step: at {fault.seq} some ran {fault.op}, others {unlike.op}"
     return None
-
-
-def _at_the_same(fault: Fault, other: Fault) -> bool:
-    if fault.time_ns is None or other.time_ns is None or other.kind != "watchdog_timeout":
-        return False
-    near = abs(other.time_ns - fault.time_ns) <= _TOGETHER_NS
-    joined = other.form == "not_joined" or fault.process_group == other.process_group
-    return near and joined and fault.seq is not None and fault.seq == other.seq
 
 
 def _of_standings(fault: Fault, standings: Iterable[Standing]) -> str | None:

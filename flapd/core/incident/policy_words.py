@@ -42,9 +42,11 @@ def _transport(story: Story) -> str:
     if math.isinf(budget.nominal):
         return "the transport waits for ever, and sends nothing again"
     low = seconds(budget.low) if budget.low else "at once"
+    retry = story.scene.terms.retry
+    why = "as cards differ" if retry is None else retry.source
     return (
         f"the transport retries every {seconds(story.scene.terms.tick_seconds)} and gives up after "
-        f"{seconds(budget.nominal)} ({low} to {seconds(budget.high)}, as cards differ)"
+        f"{seconds(budget.nominal)} ({low} to {seconds(budget.high)}, {why})"
     )
 
 

@@ -5,8 +5,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from flapd.core.incident.background import Background, background_of
+from flapd.core.incident.attempts import ended_with
+from flapd.core.incident.background import Background, downs_of
 from flapd.core.incident.evidence import Evidence, begin_ns, end_ns, newest
+from flapd.core.incident.in_order import InOrder
+from flapd.core.incident.out_of_step import OutOfStep
 from flapd.core.incident.spans import overlap
 from flapd.core.incident.terms import Terms, terms_of
 from flapd.model.event import Outage
@@ -17,7 +20,9 @@ from flapd.model.standing import Standing
 from flapd.model.times import SECOND_NS
 
 FOREVER_NS = 1 << 62
-_CUT_OFF_NS = 2 * SECOND_NS
+_GID_TABLE_CHANGE = 18
+"""IBV_EVENT_GID_CHANGE (libibverbs, enum ibv_event_type)."""
+_LATE_NS = 120 * SECOND_NS
 LONGEST_OPEN_NS = 3600 * SECOND_NS
 """What goes on for longer is told as it stands then."""
 
@@ -26,11 +31,13 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     job: str | None
     """None: what nobody knows the job of, and outages that hit none."""
     jobs: tuple[Job, ...]
-    """Of each of its nodes; empty: only its errors are known."""
+    """Of each of its nodes, and of each attempt; empty: only its errors are known."""
     keys: frozenset[str]
     """Of ports whose outages may have hurt it."""
     outages: tuple[Outage, ...]
     """In order of time."""
+    in_order: InOrder
+    """The same."""
     alone: frozenset[str]
     """Ids of those that are news without any symptom."""
     faults: tuple[Fault, ...]
@@ -38,22 +45,24 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     standings: tuple[Standing, ...]
     terms: Terms
     background: Background
+    out_of_step: OutOfStep
+    gid_changes: tuple[Fault, ...]
     evidence: Evidence
+    known_until_ns: int
+    """Up to when anything is known."""
+    hits: tuple[int, ...] = ()
+    """When something began to hurt the job, as far back as is remembered, in order; unix time."""
     latest_ns: int = FOREVER_NS
     """What came after is not looked at, so that what is over stays as it was told."""
+    alike: Mapping[str, tuple[Fault | Stall, ...]] = {}
+    """By a symptom's id, what other nodes tell of the same; it stands for all of them."""
+    other_causes: Mapping[str, str] = {}
+    """By a symptom's id, the other cause that its own node found, which sees more of it."""
 
     @property
     def until_ns(self) -> int:
-        """Up to when anything is known."""
-        return min(self._known_until_ns(), self.latest_ns)
-
-    def _known_until_ns(self) -> int:
-        if self.evidence.now_ns is not None:
-            return self.evidence.now_ns
-        ends = [fault.time_ns or 0 for fault in self.faults]
-        ends += [stall.end_unix_ns or stall.begin_unix_ns for stall in self.stalls]
-        ends += [end_ns(outage) or begin_ns(outage) for outage in self.outages]
-        return max(ends, default=0)
+        """Up to when anything that matters is known."""
+        return min(self.known_until_ns, self.latest_ns)
 
     @property
     def knows_ports(self) -> bool:
@@ -62,10 +71,14 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
     def was_cut_off(self, stall: Stall) -> bool:
         """Traffic did not come back: the job was over."""
-        ends = [job.until_unix_ns for job in self.jobs if job.node == stall.node]
-        if stall.end_unix_ns is None or not ends or None in ends:
+        if stall.end_unix_ns is None:
             return False
-        return stall.end_unix_ns >= max(end for end in ends if end is not None) - _CUT_OFF_NS
+        return ended_with(self.jobs, stall.node, stall.begin_unix_ns, stall.end_unix_ns)
+
+    def as_seen_on(self, node: str, stall: Stall) -> Stall | None:
+        """The stall as this node knows it; None: it knows of none."""
+        alike = (stall, *self.alike.get(stall.id, ()))
+        return next((one for one in alike if isinstance(one, Stall) and one.node == node), None)
 
     def never_ended(self, stall: Stall) -> bool:
         """It goes on, or was cut off."""
@@ -87,14 +100,14 @@ def scenes_of(evidence: Evidence, names: Collection[str] | None = None) -> list[
         by_job.setdefault(job.job, []).append(job)
     faults = [_with_job(one, evidence, by_job) for one in newest(evidence.faults)]
     faults = [one for one in faults if one.merged_into is None]
-    background = background_of(evidence, outages)
+    downs = downs_of(evidence, outages)
     if names is None:
         names = {*by_job, *(one.job for one in stalls), *(one.job for one in faults if one.job)}
     scenes = [
-        _scene(name, by_job.get(name, []), outages, faults, stalls, background, evidence)
+        _scene(name, by_job.get(name, []), outages, faults, stalls, downs, evidence)
         for name in sorted(names)
     ]
-    return [*scenes, _rest(outages, faults, jobs, background, evidence)]
+    return [*scenes, _rest(outages, faults, jobs, downs, evidence)]
 
 
 def _scene(
@@ -103,24 +116,29 @@ def _scene(
     outages: list[Outage],
     faults: list[Fault],
     stalls: list[Stall],
-    background: Background,
+    downs: Mapping[str, tuple[int, ...]],
     evidence: Evidence,
 ) -> Scene:
     own = tuple(fault for fault in faults if fault.job == name)
     hit = tuple(one for one in outages if not jobs or any(may_hit(one, job) for job in jobs))
+    stood = tuple(stall for stall in stalls if stall.job == name)
     keys = {key for job in jobs for key in job.ports} or _all_keys(outages, evidence)
     return Scene(
         job=name,
         jobs=tuple(jobs),
         keys=frozenset(keys),
         outages=hit,
+        in_order=InOrder(hit),
         alone=frozenset(one.id for one in hit if jobs and one.settled),
         faults=own,
-        stalls=tuple(stall for stall in stalls if stall.job == name),
+        stalls=stood,
         standings=tuple(evidence.standings.get(name, ())),
-        terms=terms_of(jobs, _layers(keys, own, evidence), evidence.job, evidence.cost),
-        background=background,
+        terms=_terms(jobs, _layers(keys, own, evidence), evidence),
+        background=Background(keys, downs, evidence.watched),
+        out_of_step=OutOfStep(own),
+        gid_changes=_gid_changes(own),
         evidence=evidence,
+        known_until_ns=_known_until_ns(evidence, own, stood, hit),
     )
 
 
@@ -128,25 +146,54 @@ def _rest(
     outages: list[Outage],
     faults: list[Fault],
     jobs: list[Job],
-    background: Background,
+    downs: Mapping[str, tuple[int, ...]],
     evidence: Evidence,
 ) -> Scene:
     """What has no job. An outage that hit none matters where somebody would suspect it."""
     own = tuple(fault for fault in faults if fault.job is None)
-    beside = [one for one in outages if _is_beside(one, jobs)]
+    beside = [one for one in outages if is_beside(one, jobs)]
     keys = _all_keys(outages, evidence)
+    seen = tuple(outages if own else beside)
     return Scene(
         job=None,
         jobs=(),
         keys=frozenset(keys),
-        outages=tuple(outages if own else beside),
+        outages=seen,
+        in_order=InOrder(seen),
         alone=frozenset(one.id for one in beside if one.settled),
         faults=own,
         stalls=(),
         standings=tuple(evidence.standings.get("", ())),
-        terms=terms_of([], _layers(keys, own, evidence), evidence.job, evidence.cost),
-        background=background,
+        terms=_terms([], _layers(keys, own, evidence), evidence),
+        background=Background(keys, downs, evidence.watched),
+        out_of_step=OutOfStep(own),
+        gid_changes=_gid_changes(own),
         evidence=evidence,
+        known_until_ns=_known_until_ns(evidence, own, (), seen),
+    )
+
+
+def _terms(jobs: list[Job], layers: frozenset[str], evidence: Evidence) -> Terms:
+    return terms_of(jobs, layers, evidence.job, evidence.cost, evidence.retries)
+
+
+def _known_until_ns(
+    evidence: Evidence,
+    faults: Iterable[Fault],
+    stalls: Iterable[Stall],
+    outages: Iterable[Outage],
+) -> int:
+    if evidence.now_ns is not None:
+        return evidence.now_ns
+    ends = [fault.time_ns or 0 for fault in faults]
+    ends += [stall.end_unix_ns or stall.begin_unix_ns for stall in stalls]
+    ends += [end_ns(outage) or begin_ns(outage) for outage in outages]
+    return max(ends, default=0)
+
+
+def _gid_changes(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    return tuple(
+        one for one in faults if one.kind == "port_event" and one.status == _GID_TABLE_CHANGE
     )
 
 
@@ -156,7 +203,7 @@ def may_hit(outage: Outage, job: Job) -> bool:
     return uses and _ran(outage, job)
 
 
-def _is_beside(outage: Outage, jobs: Iterable[Job]) -> bool:
+def is_beside(outage: Outage, jobs: Iterable[Job]) -> bool:
     """A job ran on the node, and none of those that did uses the port."""
     ran = [job for job in jobs if _ran(outage, job)]
     return bool(ran) and not any(may_hit(outage, job) for job in ran)
@@ -180,11 +227,22 @@ def _with_job(fault: Fault, evidence: Evidence, jobs: Mapping[str, list[Job]]) -
     name = f"{fault.hca}/{fault.port or 1}"
     keys = {key for key, port in evidence.ports.items() if port.name == name}
     using = [
-        job
-        for job, ones in sorted(jobs.items())
-        if any(one.node == fault.node and keys & set(one.ports) for one in ones)
+        (late_ns, job)
+        for job, ones in jobs.items()
+        for one in ones
+        if one.node == fault.node and keys & set(one.ports)
+        if (late_ns := _late_ns(one, fault)) <= _LATE_NS
     ]
-    return replace(fault, job=using[0]) if using else fault
+    return replace(fault, job=min(using)[1]) if using else fault
+
+
+def _late_ns(job: Job, fault: Fault) -> int:
+    """How long after its end a port of it told of this; 0 while it ran."""
+    if fault.time_ns is None:
+        return 0
+    if fault.time_ns < job.since_unix_ns:
+        return FOREVER_NS
+    return 0 if job.until_unix_ns is None else max(0, fault.time_ns - job.until_unix_ns)
 
 
 def _layers(keys: Iterable[str], faults: Iterable[Fault], evidence: Evidence) -> frozenset[str]:

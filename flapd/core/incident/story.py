@@ -51,6 +51,11 @@ class Story(msgspec.Struct, frozen=True):
         return _name(self.scene, self._members()[0][1])
 
     @property
+    def job_name(self) -> str:
+        """Empty where it has none."""
+        return self.scene.job or ""
+
+    @property
     def names(self) -> frozenset[str]:
         """Every id that it would have if less of it were known."""
         return frozenset(_name(self.scene, member) for member in self.members)
@@ -87,7 +92,9 @@ class Story(msgspec.Struct, frozen=True):
 
 def stories_of(scene: Scene) -> list[Story]:
     """In order of time."""
-    blames = [blame(symptom, scene) for symptom in _symptoms(scene)]
+    symptoms = _symptoms(scene)
+    scene = replace(scene, hits=_hits(symptoms, scene))
+    blames = [blame(symptom, scene) for symptom in symptoms]
     groups = _groups(blames, scene)
     homes = _homes(groups, scene)
     stories = [Story(scene, tuple(group), tuple(homes[i])) for i, group in enumerate(groups)]
@@ -123,6 +130,11 @@ def _symptoms(scene: Scene) -> list[Fault | Stall]:
     stalls = [stall for stall in scene.stalls if stall.stall_class not in ORDINARY]
     symptoms: list[Fault | Stall] = [*errors, *stalls]
     return sorted(symptoms, key=lambda one: (time_ns(one), one.id))
+
+
+def _hits(symptoms: Iterable[Fault | Stall], scene: Scene) -> tuple[int, ...]:
+    earlier = scene.evidence.earlier_hits.get(scene.job or "", ())
+    return tuple(sorted([*earlier, *map(began_ns, symptoms)]))
 
 
 def _extent(symptom: Fault | Stall, scene: Scene) -> Span:
@@ -178,12 +190,12 @@ def _homes(groups: Sequence[Sequence[Blame]], scene: Scene) -> dict[int, list[Ou
 
 def _hang(group: Sequence[Blame], scene: Scene) -> Span:
     """From the first moment at which the job stood still to the last."""
-    begins = [_began_ns(one.symptom) for one in group]
+    begins = [began_ns(one.symptom) for one in group]
     ends = [_extent(one.symptom, scene)[1] for one in group if isinstance(one.symptom, Stall)]
     return min(begins), max([*ends, *(time_ns(one.symptom) for one in group)])
 
 
-def _began_ns(symptom: Fault | Stall) -> int:
+def began_ns(symptom: Fault | Stall) -> int:
     started = None if isinstance(symptom, Stall) else symptom.started_ns
     return time_ns(symptom) if started is None else started
 

@@ -1,18 +1,17 @@
 """Telling: which incidents were told, what of that is no longer true, and what is counted."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from flapd.core.incident.incidents import incident_of
 from flapd.core.incident.losses import BLAMED
-from flapd.core.incident.story import Story
+from flapd.core.incident.sayings import A_PAUSE, NOTHING
 from flapd.core.incident.view import Claim, IncidentTotals
+from flapd.core.incident.words import tells_a_time
 from flapd.model.incident import Incident
 
-A_PAUSE = "It turned out to be a pause that the job takes for itself."
-NOTHING = "It turned out to be none of its own: the job was over, or another error came first."
 _GROWTH = 1.2
 """A loss that goes on is told again when it has grown so much."""
 
@@ -29,17 +28,47 @@ class Told(msgspec.Struct):
     is_withdrawn: bool = False
 
 
-class Telling:
-    """Keeps revisions; a told incident that is none any more is superseded or withdrawn."""
+class Tellable(Protocol):
+    """What becomes one incident."""
 
-    def __init__(self, node: str, told: dict[str, Told], totals: IncidentTotals) -> None:
-        self._node, self._told, self._totals = node, told, totals
+    @property
+    def id(self) -> str: ...
+    @property
+    def names(self) -> frozenset[str]:
+        """Every id that it would have if less of it were known."""
+
+    @property
+    def members(self) -> list[str]:
+        """Ids of all that is told in it."""
+
+    @property
+    def begin_ns(self) -> int: ...
+    @property
+    def job_name(self) -> str: ...
+
+
+_Story = TypeVar("_Story", bound=Tellable)
+
+
+class Telling(Generic[_Story]):
+    """Keeps revisions; a told incident that is none any more is superseded or withdrawn.
+
+    `count` is called once with each incident that is over.
+    """
+
+    def __init__(
+        self,
+        told: dict[str, Told],
+        incident_of: Callable[[_Story], Incident],
+        count: Callable[[Incident], None],
+    ) -> None:
+        self._told, self._incident_of, self._count_over = told, incident_of, count
 
     def tell(
         self,
-        stories: Iterable[Story],
-        names: Collection[str],
-        affected: Collection[str],
+        stories: Iterable[_Story],
+        names: Container[str],
+        affected: Container[str],
         pauses: Collection[str],
         final_ns: int,
     ) -> list[Incident]:
@@ -77,22 +106,24 @@ class Telling:
 
     def forget(self, cutoff_ns: int) -> None:
         for name in [*self._told]:
-            if self._told[name].incident.begin_unix_ns < cutoff_ns:
+            told = self._told[name]
+            is_over = told.is_superseded or not told.incident.open
+            if is_over and told.incident.begin_unix_ns < cutoff_ns:
                 del self._told[name]
 
-    def _may_change(self, story: Story, affected: Collection[str], final_ns: int) -> bool:
+    def _may_change(self, story: _Story, affected: Container[str], final_ns: int) -> bool:
         told = self._told.get(story.id)
         if told is not None and told.incident.open and not told.is_superseded:
             return True
         if story.begin_ns < final_ns:
             return story.names.isdisjoint(self._told)
-        return told is None or told.is_superseded or (story.scene.job or "") in affected
+        return told is None or told.is_superseded or story.job_name in affected
 
     def _one(
-        self, story: Story, gone: Mapping[str, Told], now: Collection[str]
+        self, story: _Story, gone: Mapping[str, Told], now: Collection[str]
     ) -> Iterator[Incident]:
         """The next revision of one, if there is one."""
-        told, incident = self._told.get(story.id), incident_of(story)
+        told, incident = self._told.get(story.id), self._incident_of(story)
         members = story.members
         became = {
             name: one
@@ -133,7 +164,6 @@ class Telling:
             return
         is_pause = not set(told.members).isdisjoint(pauses)
         why = A_PAUSE if is_pause else NOTHING
-        said = before.explanation[:-1] if told.is_withdrawn else before.explanation
         told.is_withdrawn = True
         told.incident = replace(
             before,
@@ -149,8 +179,9 @@ class Telling:
             assumed_share=None,
             gpu_seconds=None,
             cost=None,
-            explanation=(*said, why),
+            explanation=(*filter(tells_a_time, before.explanation), why),
             advice=(),
+            another_cause=None,
             supersedes=supersedes,
             flap_gpu_seconds={},
         )
@@ -163,17 +194,22 @@ class Telling:
         if incident.open or told.counted:
             return
         told.counted = True
-        self._totals.incidents[incident.verdict] += 1
-        if incident.verdict not in BLAMED or incident.regime is None:
-            return
-        for cause in incident.causes:
-            loss = incident.flap_gpu_seconds.get(cause.flap)
-            if loss is None or cause.node != self._node:
-                continue
-            claim = Claim(loss.likely, loss.low)
-            if claim.is_finite:
-                regimes = self._totals.claims.setdefault(cause.port, {})
-                regimes[incident.regime] = regimes.get(incident.regime, Claim()) + claim
+        self._count_over(incident)
+
+
+def count(incident: Incident, node: str, totals: IncidentTotals) -> None:
+    """One that is over, and what it cost by flaps of this node."""
+    totals.incidents[incident.verdict] += 1
+    if incident.verdict not in BLAMED or incident.regime is None:
+        return
+    for cause in incident.causes:
+        loss = incident.flap_gpu_seconds.get(cause.flap)
+        if loss is None or cause.node != node:
+            continue
+        claim = Claim(loss.likely, loss.low)
+        if claim.is_finite:
+            regimes = totals.claims.setdefault(cause.port, {})
+            regimes[incident.regime] = regimes.get(incident.regime, Claim()) + claim
 
 
 def differs(told: Incident, now: Incident) -> bool:

@@ -7,9 +7,11 @@ import msgspec
 from msgspec.structs import replace
 
 from flapd.core.cost.budget import Budget, budget_of
+from flapd.core.cost.calibration import Retry, retry_of, with_retry
 from flapd.core.cost.inputs import Inputs
 from flapd.core.cost.question import Question, inputs_of
 from flapd.core.cost.settings import CostSettings, JobSettings
+from flapd.core.incident.attempts import latest
 from flapd.model.given import Given, default, exactly
 from flapd.model.job import Job
 
@@ -28,15 +30,22 @@ class Terms(msgspec.Struct, frozen=True):
     """The timeouts in force, by the name of the input."""
     budget: Budget
     tick_seconds: float
+    retry: Retry | None = None
+    """What these are by, where they were measured on this node."""
 
 
 def terms_of(
-    jobs: Sequence[Job], layers: frozenset[str], job: JobSettings, cost: CostSettings
+    jobs: Sequence[Job],
+    layers: frozenset[str],
+    job: JobSettings,
+    cost: CostSettings,
+    retries: Sequence[Retry] = (),
 ) -> Terms:
     """Of one job by what its nodes say; by settings and defaults where none does.
 
-    `layers` are the link layers of its ports.
+    `layers` are the link layers of its ports, `retries` what their timers were measured to take.
     """
+    jobs = latest(jobs)
     world = _world(jobs, job)
     gpus = _affected(jobs, world)
     # Where nobody knows how many, one stands for them: seconds do not depend on it.
@@ -47,13 +56,16 @@ def terms_of(
     inputs = replace(inputs, **known)
     if inputs.schedule.source == "default" and ETHERNET in layers:
         inputs = replace(inputs, schedule=_ADAPTIVE_OR_NOT)
+    retry = retry_of(retries, inputs)
+    inputs = with_retry(inputs, retry)
     return Terms(
         inputs=inputs,
         world_size=None if world is None else world.value,
         affected_gpus=None if gpus is None else gpus.value,
         policy=policy or _timeouts(inputs),
         budget=budget_of(inputs),
-        tick_seconds=inputs.likely().timer.tick_seconds,
+        tick_seconds=inputs.likely().timer.interval_seconds,
+        retry=retry,
     )
 
 

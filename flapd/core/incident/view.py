@@ -4,6 +4,7 @@ import math
 
 import msgspec
 
+from flapd.core.cost.calibration import Retry
 from flapd.model.incident import VERDICTS
 
 
@@ -37,3 +38,5 @@ class IncidentTotals(msgspec.Struct):
 class IncidentsView(msgspec.Struct, frozen=True):
     open: int = 0
     totals: IncidentTotals = msgspec.field(default_factory=IncidentTotals)
+    retries: tuple[Retry, ...] = ()
+    """What the timers of this node were measured to take."""

@@ -1,11 +1,13 @@
 """Words: numbers and times as a person would write them."""
 
 import math
+import re
 
 from flapd.model.loss import Range
 from flapd.model.times import rfc3339
 
 _MINUTES_FROM = 120.0
+_CLOCK = re.compile(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d(?: UTC)?: ", re.ASCII)
 
 
 def clock(unix_ns: int) -> str:
@@ -15,6 +17,11 @@ def clock(unix_ns: int) -> str:
 
 def day_and_clock(unix_ns: int) -> str:
     return f"{rfc3339(unix_ns)[:10]} {clock(unix_ns)} UTC"
+
+
+def tells_a_time(sentence: str) -> bool:
+    """It says what was seen and when, and not what follows from that."""
+    return _CLOCK.match(sentence) is not None
 
 
 def seconds(value: float) -> str:

@@ -1,11 +1,12 @@
 """JobDesk: what jobs, their logs and dumps, and the traffic of their ports tell."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from flapd.core.cost.settings import JobSettings
+from flapd.core.job import queue_pairs
 from flapd.core.job.counters import CounterBook, Rise, faults_of, rises
 from flapd.core.job.evidence import Evidence, EvidenceRecord
 from flapd.core.job.jobs import Jobs
@@ -51,6 +52,8 @@ class JobsRecord(msgspec.Struct):
     is_stale: bool = False
     """Something that is told of a job has changed, or may have."""
     totals: JobTotals = msgspec.field(default_factory=JobTotals)
+    lost_revisions: dict[str, int] = {}
+    """By id, of jobs that were told and are not known any more."""
 
 
 class JobDesk:
@@ -60,7 +63,7 @@ class JobDesk:
         self.record = record
         self._node, self._settings = node, settings
         self._ports = Ports(record.ports)
-        self._jobs = Jobs(node, settings, record.jobs)
+        self._jobs = Jobs(node, settings, record.jobs, record.lost_revisions)
         self._evidence = Evidence(node, record.evidence, record.totals)
         self._stalls = Stalls(node, record.stalls, record.totals)
         self.takes: dict[type, Callable[[Any], list[Event]]] = {
@@ -85,6 +88,15 @@ class JobDesk:
             if isinstance(event, Outage)
             for stall in self._stalls.hear(event, self._ports.carrying(event.key), offset_ns)
         ]
+
+    def known_ids(self) -> set[str]:
+        """Of all jobs and of the stalls that go on."""
+        told = {known.told.id for known in self.record.jobs.values() if known.told is not None}
+        return told | {stall.id for stall in self._stalls.open(self.record.wall_offset_ns)}
+
+    def count_on_from(self, jobs: Iterable[Job]) -> None:
+        """These were told by an engine that is lost: their next revision is above those."""
+        self.record.lost_revisions |= {job.id: job.revision for job in jobs}
 
     def view(self) -> JobsView:
         running = (self.record.jobs[name].told for name in self._jobs.running())
@@ -143,7 +155,13 @@ class JobDesk:
         return []
 
     def _job_seen(self, seen: JobSeen) -> list[Event]:
-        self._jobs.seen(seen.found, seen.monotonic_ns + self.record.wall_offset_ns)
+        now_unix_ns = seen.monotonic_ns + self.record.wall_offset_ns
+        before = self._jobs.queue_pairs_in_error(seen.found.job)
+        self._jobs.seen(seen.found, now_unix_ns)
+        for fault in queue_pairs.faults_of(
+            before, seen.found, self._ports.port, self._node, now_unix_ns
+        ):
+            self._evidence.take(fault, now_unix_ns)
         self._look_again()
         self._follow()
         return [*self._changed_jobs()]
@@ -253,7 +271,11 @@ class JobDesk:
         carriers: dict[str, PortUse] = dict.fromkeys(self._stalls.carriers(job), "traffic")
         sight = self._stalls.sight(job)
         return Seen(
-            self._told_ports(known) or carriers, sight.since_unix_ns, sight.shortest_seconds
+            self._told_ports(known) or carriers,
+            sight.since_unix_ns,
+            sight.shortest_seconds,
+            self._stalls.traffic_since_unix_ns(job),
+            self._stalls.unseen_unix_ns(job),
         )
 
     def _told_ports(self, known: JobKnown) -> dict[str, PortUse]:
@@ -265,15 +287,15 @@ class JobDesk:
         if fault.job is not None:
             return fault.job
         if fault.kind in ("counter", "kernel"):
-            return self._job_on(self._ports.named(fault.hca, fault.port))
+            return self._job_on(self._ports.named(fault.hca, fault.port), fault.time_ns)
         job = self._jobs.of_process(fault.host, fault.pid)
         if job is not None or fault.time_ns is None:
             return job
         return self._jobs.only_one(fault.time_ns)
 
-    def _job_on(self, keys: Sequence[str]) -> str | None:
-        """The job that uses one of these ports, if no other does."""
-        told = ((known.found.job, known.told) for known in self._running())
+    def _job_on(self, keys: Sequence[str], at_unix_ns: int | None) -> str | None:
+        """The job that used one of these ports then, if no other did."""
+        told = ((name, self.record.jobs[name].told) for name in self._jobs.at(at_unix_ns))
         using = [
             name for name, job in told if job is not None and not job.ports.keys().isdisjoint(keys)
         ]
@@ -288,4 +310,10 @@ class JobDesk:
 
 
 def _seen(job: Job) -> Seen:
-    return Seen(job.ports, job.stalls_seen_since_unix_ns, job.shortest_stall_seconds)
+    return Seen(
+        job.ports,
+        job.stalls_seen_since_unix_ns,
+        job.shortest_stall_seconds,
+        job.traffic_since_unix_ns,
+        job.traffic_unseen_unix_ns,
+    )

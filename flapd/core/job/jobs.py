@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
+from msgspec.structs import replace
+
 from flapd.core.cost.settings import JobSettings
 from flapd.core.job.told import JobKnown, Seen, revised, told_of
 from flapd.model.finding import Member, Network, Note, Setting
@@ -21,8 +23,15 @@ _MOST_HCAS = 64
 class Jobs:
     """Takes what is found of jobs, tells them as they change."""
 
-    def __init__(self, node: str, settings: JobSettings, record: dict[str, JobKnown]) -> None:
+    def __init__(
+        self,
+        node: str,
+        settings: JobSettings,
+        record: dict[str, JobKnown],
+        lost_revisions: dict[str, int],
+    ) -> None:
         self._node, self._settings, self._record = node, settings, record
+        self._lost_revisions = lost_revisions
 
     def seen(self, found: JobFound, now_unix_ns: int) -> None:
         """It runs; under the name of one that is over it is another, unless a process goes on."""
@@ -73,6 +82,11 @@ class Jobs:
     def known(self, name: str) -> JobKnown | None:
         return self._record.get(name)
 
+    def queue_pairs_in_error(self, name: str) -> dict[str, int]:
+        """By port key, as they were at the last look at this job."""
+        known = self._record.get(name)
+        return {} if known is None else known.found.queue_pairs_in_error
+
     def of_process(self, host: str | None, pid: int | None) -> str | None:
         """The job that has this process, or had it; the latest where several had."""
         if pid is None:
@@ -82,8 +96,18 @@ class Jobs:
 
     def only_one(self, at_unix_ns: int) -> str | None:
         """The job that ran here then, if there was no other."""
-        ran = [name for name, known in self._record.items() if _ran(known, at_unix_ns)]
+        ran = self._around(at_unix_ns)
         return ran[0] if len(ran) == 1 else None
+
+    def at(self, at_unix_ns: int | None) -> list[str]:
+        """Those that ran then, else those that had just ended or were to begin; None: that run."""
+        if at_unix_ns is None:
+            return self.running()
+        around = self._around(at_unix_ns)
+        return [name for name in around if _lived(self._record[name], at_unix_ns)] or around
+
+    def _around(self, at_unix_ns: int) -> list[str]:
+        return [name for name, known in self._record.items() if _ran(known, at_unix_ns)]
 
     def take_note(self, name: str, note: Note) -> None:
         known = self._record.get(name)
@@ -102,6 +126,8 @@ class Jobs:
             now = told_of(known, self._id(known), self._node, self._settings, seen_of(known))
             job = revised(known.told, now)
             if job is not None:
+                if known.told is None:
+                    job = replace(job, revision=1 + self._lost_revisions.pop(job.id, 0))
                 known.told = job
                 yield job
 
@@ -117,6 +143,11 @@ def _goes_on(known: JobKnown, found: JobFound) -> bool:
         (rank.pid, rank.started_unix_ns) in before or rank.started_unix_ns <= known.since_unix_ns
         for rank in found.ranks
     )
+
+
+def _lived(known: JobKnown, at_unix_ns: int) -> bool:
+    until_ns = known.until_unix_ns
+    return known.since_unix_ns <= at_unix_ns and (until_ns is None or at_unix_ns <= until_ns)
 
 
 def _ran(known: JobKnown, at_unix_ns: int) -> bool:

@@ -85,6 +85,10 @@ class Ports:
         else:
             book.port = port
 
+    def port(self, key: str) -> Port | None:
+        book = self.record.get(key)
+        return None if book is None else book.port
+
     def named(self, device: str | None, number: int | None) -> list[str]:
         """Keys of the port of this name, or where it has no number of all of the device."""
         return [

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from flapd.core.job.counters import sees_retries
 from flapd.core.job.ports import PortBook
 from flapd.core.job.stall.classify import Surroundings
-from flapd.core.job.stall.watch import StallWatch, WatchRecord
+from flapd.core.job.stall.record import WatchRecord
+from flapd.core.job.stall.watch import StallWatch
 from flapd.core.job.view import JobTotals
 from flapd.model.event import Outage
 from flapd.model.observation import Sample
@@ -22,6 +23,7 @@ ANNOUNCED_NS = 10 * SECOND_NS
 
 UNREAD_NS = 5 * SECOND_NS
 """Ports that were not read for so long may have stood still or not."""
+_MOST_UNSEEN = 16
 _MARGIN = 1.2
 _LEAST_SHARE = 0.5
 
@@ -47,6 +49,10 @@ class Followed(msgspec.Struct):
     announced_ns: int = 0
     """When it last said that it would pause."""
     sight: Sight = Sight()
+    unseen_unix_ns: tuple[tuple[int, int], ...] = ()
+    """From when to when nothing of its traffic was seen, the newest last."""
+    traffic_since_unix_ns: int | None = None
+    """Its first traffic, as the clock stood when that was seen."""
 
 
 class LastDown(msgspec.Struct):
@@ -95,6 +101,16 @@ class Stalls:
         known = self._record.jobs.get(job)
         return Sight() if known is None else known.sight
 
+    def unseen_unix_ns(self, job: str) -> tuple[tuple[int, int], ...]:
+        """Since when and until when what its traffic did is not known."""
+        known = self._record.jobs.get(job)
+        return () if known is None else known.unseen_unix_ns
+
+    def traffic_since_unix_ns(self, job: str) -> int | None:
+        """Its first traffic; None: there was none yet, or some before it was looked at."""
+        known = self._record.jobs.get(job)
+        return None if known is None else known.traffic_since_unix_ns
+
     def is_followed(self, key: str) -> bool:
         return key in self._by_port
 
@@ -140,6 +156,9 @@ class Stalls:
         for job, watch in self._watches.items():
             known = self._record.jobs[job]
             known.sight = _sight(watch, known.sight, now_ns, wall_offset_ns)
+            known.unseen_unix_ns = _unseen(watch, known.unseen_unix_ns, wall_offset_ns)
+            if known.traffic_since_unix_ns is None and watch.record.first_ns is not None:
+                known.traffic_since_unix_ns = watch.record.first_ns + wall_offset_ns
             around = Surroundings(
                 processes=True,
                 retransmitting=_retransmitting(watch, ports),
@@ -219,6 +238,14 @@ def _sight(watch: StallWatch, before: Sight, now_ns: int, wall_offset_ns: int) -
         known = float(math.ceil(_MARGIN * shortest))
     since_ns = now_ns + wall_offset_ns if before.since_unix_ns is None else before.since_unix_ns
     return Sight(since_ns, known)
+
+
+def _unseen(
+    watch: StallWatch, before: tuple[tuple[int, int], ...], wall_offset_ns: int
+) -> tuple[tuple[int, int], ...]:
+    new = ((one.begin_ns, one.end_ns) for one in watch.take_unseen())
+    placed = ((begin + wall_offset_ns, end + wall_offset_ns) for begin, end in new)
+    return (*before, *placed)[-_MOST_UNSEEN:]
 
 
 def _placed(stall: Stall, wall_offset_ns: int) -> Stall:

@@ -10,6 +10,7 @@ from flapd.core.job.forms import FORMS
 from flapd.core.job.header import Header, holds_header
 from flapd.core.job.message import Message, messages, plain
 from flapd.core.job.notes import notes_of
+from flapd.core.job.pieces import Line, Pieces, as_chunk
 from flapd.core.job.said import Said, Speaker
 from flapd.core.job.sieve import Sieve
 from flapd.model.fault import Place
@@ -54,11 +55,13 @@ class LogStream:
         self._rest = b""
         self._sieve = Sieve(FORMS) if sieve is None else sieve
         self._contexts: dict[str, _Context] = {}
+        self._pieces = Pieces()
 
     @property
     def offset(self) -> int:
         """Where to go on reading after a restart: all before it is done with."""
-        return self._offset
+        held = self._pieces.begin
+        return self._offset if held is None else held
 
     def feed(self, data: bytes, clock: Clock) -> list[Finding]:
         """What the lines that are complete by now tell, in order."""
@@ -75,19 +78,45 @@ class LogStream:
 
     def finish(self, clock: Clock) -> list[Finding]:
         """What the last line tells, where its end never came."""
-        return self._take(len(self._rest), clock)
+        found = self._take(len(self._rest), clock)
+        return [*found, *self._read_whole(self._pieces.finish(), clock)]
 
     def _take(self, length: int, clock: Clock) -> list[Finding]:
         chunk, self._rest = self._rest[:length], self._rest[length:]
+        if self._pieces.concern(chunk):
+            found = self._read_whole(self._pieces.take(chunk, self._offset), clock)
+        else:
+            found = self._read_chunk(chunk, clock)
+        self._offset += length
+        return found
+
+    def _read_chunk(self, chunk: bytes, clock: Clock) -> list[Finding]:
         found: list[Finding] = []
         for start, line in self._sieve.candidates(chunk):
             for piece in range(0, len(line), LONGEST_LINE):
                 self._end_context(chunk, start + piece)
                 place = Place(self.file, self._offset + start + piece)
                 found += self._read(line[piece : piece + LONGEST_LINE], place, clock)
-        self._end_context(chunk, length)
-        self._offset += length
+        self._end_context(chunk, len(chunk))
         return found
+
+    def _read_whole(self, lines: list[Line], clock: Clock) -> list[Finding]:
+        """Lines that were put together: what lies between them is not what lies in the file."""
+        chunk, starts = as_chunk(lines)
+        found, seen = list[Finding](), 0
+        for start, line in self._sieve.candidates(chunk):
+            self._end_context_if(holds_header(chunk, seen, start))
+            found += self._read(line[:LONGEST_LINE], Place(self.file, starts[start]), clock)
+            seen = start + len(line)
+        self._end_context_if(holds_header(chunk, seen, len(chunk)))
+        return found
+
+    def _end_context_if(self, others_spoke: bool) -> None:
+        context = self._contexts.get("")
+        if others_spoke:
+            self._contexts.pop("", None)
+        elif context is not None:
+            context.alone_until = max(context.alone_until, self._offset)
 
     def _read(self, line: bytes, place: Place, clock: Clock) -> Iterator[Finding]:
         for message in messages(plain(line)):

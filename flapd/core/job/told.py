@@ -29,6 +29,10 @@ class JobKnown(msgspec.Struct):
     told: Job | None = None
     ranks: list[Rank] = []
     """All there were, the latest last: a launcher may have started others in their place."""
+    at_most: tuple[Rank, ...] = ()
+    """Before any of them ended: at its end ranks go one after the other."""
+    gpus_at_most: int | None = None
+    """Of these."""
     settings: list[Setting] = []
     members: dict[int, Member] = {}
     """By the process, each in the largest communicator that it has joined."""
@@ -38,9 +42,22 @@ class JobKnown(msgspec.Struct):
 
     def take_found(self, found: JobFound) -> None:
         self.found = found
+        self._count(found)
         pids = {rank.pid for rank in found.ranks}
         others = [rank for rank in self.ranks if rank.pid not in pids]
         self.ranks = [*others, *found.ranks][-MOST_RANKS:]
+
+    def _count(self, found: JobFound) -> None:
+        """Those that are left of ranks that were counted are no news; a new one is."""
+        counted = {(rank.pid, rank.started_unix_ns) for rank in self.at_most}
+        left = {(rank.pid, rank.started_unix_ns) for rank in found.ranks}
+        if not left <= counted or left == counted:
+            self.at_most, self.gpus_at_most = found.ranks, found.gpus
+
+    @property
+    def counted(self) -> tuple[Rank, ...]:
+        """Its ranks here, also those that have ended while others had not."""
+        return self.at_most or self.found.ranks
 
     def take_setting(self, setting: Setting) -> None:
         """What was printed last is in force."""
@@ -83,6 +100,8 @@ class Seen(msgspec.Struct, frozen=True):
     ports: dict[str, PortUse] = {}
     stalls_since_unix_ns: int | None = None
     shortest_stall_seconds: float | None = None
+    traffic_since_unix_ns: int | None = None
+    unseen_unix_ns: tuple[tuple[int, int], ...] = ()
 
 
 def told_of(known: JobKnown, event_id: str, node: str, settings: JobSettings, seen: Seen) -> Job:
@@ -97,7 +116,7 @@ def told_of(known: JobKnown, event_id: str, node: str, settings: JobSettings, se
         kind=known.kind(settings),
         world_size=world,
         local_ranks=_local_ranks(known, world),
-        gpus=len(known.found.ranks) if known.found.gpus is None else known.found.gpus,
+        gpus=len(known.counted) if known.gpus_at_most is None else known.gpus_at_most,
         ports=seen.ports,
         since_unix_ns=known.since_unix_ns,
         until_unix_ns=known.until_unix_ns,
@@ -106,6 +125,8 @@ def told_of(known: JobKnown, event_id: str, node: str, settings: JobSettings, se
         blind_to=known.found.blind_to,
         stalls_seen_since_unix_ns=seen.stalls_since_unix_ns,
         shortest_stall_seconds=seen.shortest_stall_seconds,
+        traffic_since_unix_ns=seen.traffic_since_unix_ns,
+        traffic_unseen_unix_ns=seen.unseen_unix_ns,
     )
 
 
@@ -149,7 +170,7 @@ def _world_size(known: JobKnown, settings: JobSettings) -> Given[int] | None:
 
 
 def _local_ranks(known: JobKnown, world: Given[int] | None) -> tuple[int, ...]:
-    ranks = (_number(known, rank, world) for rank in known.found.ranks)
+    ranks = (_number(known, rank, world) for rank in known.counted)
     return tuple(sorted({rank for rank in ranks if rank is not None}))
 
 

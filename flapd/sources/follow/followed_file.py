@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from flapd.core.job.sieve import Sieve
 from flapd.model.finding import Finding
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
@@ -94,12 +96,20 @@ class FollowedFile:
         self._grew_ns = time.monotonic_ns()
         self._gone_since_ns: int | None = None
         self._position_at_ns = 0
+        self._told_jobs: set[str] = set()
 
     @property
     def job(self) -> str | None:
         """None where several jobs write to it, or nobody knows."""
         jobs = list(self.jobs)
         return jobs[0] if len(jobs) == 1 else None
+
+    @property
+    def behind_bytes(self) -> int:
+        """What was there at the last turn and is not read yet."""
+        logs = [leaving.log for leaving in self._leaving]
+        logs += [] if self._log is None else [self._log]
+        return sum(log.behind_bytes for log in logs)
 
     def turn(self) -> None:
         """Reads what is new, up to a bound."""
@@ -268,6 +278,7 @@ class FollowedFile:
         is_due = now_ns - self._position_at_ns >= POSITION_EVERY_NS
         if self._log is None or self._leaving or not is_due:
             return
-        if self._position_at_ns <= self._grew_ns:
-            self._position_at_ns = now_ns
-            self._around.at(self._log.position(self.key))
+        if self._position_at_ns <= self._grew_ns or self._told_jobs != self.jobs:
+            self._position_at_ns, self._told_jobs = now_ns, set(self.jobs)
+            jobs = tuple(sorted(self._told_jobs))
+            self._around.at(replace(self._log.position(self.key), jobs=jobs))

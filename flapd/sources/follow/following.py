@@ -1,7 +1,9 @@
 """Following: all logs of this node that are read."""
 
+import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,7 @@ from flapd.sources.files import reason_of
 from flapd.sources.follow.followed_file import FollowedFile
 from flapd.sources.follow.mounts import Mount, mount_of, mounts_in
 from flapd.sources.follow.pattern import Pattern, fixed_part
+from flapd.sources.follow.position import Position
 from flapd.sources.follow.registry import Registry
 from flapd.sources.follow.regular import open_regular
 from flapd.sources.follow.turns import Item, Turns
@@ -26,6 +29,8 @@ class FollowHealth(msgspec.Struct):
 
     files: int
     bytes: int
+    behind_bytes: int
+    """That are there and not read yet."""
     unknown_warnings: int
     """Of NCCL, in forms that are not known."""
     failures: dict[str, str]
@@ -125,6 +130,14 @@ class Following:
         self.turns.add(file, mount.device)
         return True
 
+    def add_left(self, position: Position, job: str) -> bool:
+        """Reads on in a log whose job has ended; False where its name means another file now."""
+        device, _, name = position.key.partition(" ")
+        mount = self.mount_of(name)
+        if mount.device != device:
+            return False
+        return self.add_file(name, partial(_open_same, name, position), mount, job=job)
+
     def end_job(self, job: str) -> None:
         """Its files belong to it no more."""
         with self._lock:
@@ -138,10 +151,11 @@ class Following:
     def health(self) -> FollowHealth:
         registry = self._registry
         with self._lock:
-            failures, files = dict(self._failures), len(self._files)
+            failures, files = dict(self._failures), list(self._files.values())
         for name, seconds in self.turns.hanging().items():
             failures[name] = f"it does not answer for {seconds:.0f} s"
-        return FollowHealth(files, registry.bytes, registry.unknown_warnings, failures)
+        behind = sum(file.behind_bytes for file in files)
+        return FollowHealth(len(files), registry.bytes, behind, registry.unknown_warnings, failures)
 
     def failed(self, name: str, error: OSError) -> None:
         self.note_failure(name, error.strerror or reason_of(error))
@@ -165,3 +179,12 @@ class Following:
                 self._files.pop(item.key, None)
                 if item.path is not None:
                     self._by_path.pop(item.path, None)
+
+
+def _open_same(name: str, position: Position) -> int:
+    """FileNotFoundError where it is another file, or was written anew."""
+    fd = open_regular(name)
+    if os.fstat(fd).st_ino != position.inode or not position.mark.is_in(fd):
+        os.close(fd)
+        raise FileNotFoundError(name)
+    return fd

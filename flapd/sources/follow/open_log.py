@@ -38,6 +38,7 @@ class OpenLog:
         self.key = status.st_dev, status.st_ino
         self.generation = generation
         self.read_until = offset
+        self._size = offset
         self._sieve = sieve
         self._scope = scope
         self._backlog_until = 0 if is_live else status.st_size
@@ -57,6 +58,11 @@ class OpenLog:
     def position(self, key: str) -> Position:
         """Of the file that is known by this key."""
         return Position(key, self._read_ns, self.inode, self._mark, self.generation)
+
+    @property
+    def behind_bytes(self) -> int:
+        """There were so many more when it was read last."""
+        return max(0, self._size - self.read_until)
 
     def has_changed(self) -> bool:
         """Since it was last read to its end."""
@@ -84,7 +90,7 @@ class OpenLog:
     def read(self, most_bytes: int) -> tuple[list[Finding], int]:
         """What the next bytes tell, and how many there were; fewer than asked for at the end."""
         status, begin = os.fstat(self.fd), self.read_until
-        self._read_ns = time.time_ns()
+        self._read_ns, self._size = time.time_ns(), status.st_size
         found: list[Finding] = []
         while self.read_until - begin < most_bytes:
             data = os.pread(self.fd, CHUNK_BYTES, self.read_until)

@@ -42,6 +42,8 @@ class Position(msgspec.Struct, frozen=True, array_like=True, tag="position"):
     """How often it was emptied and written anew."""
     cursor: str = ""
     """Of the journal, instead of a mark."""
+    jobs: tuple[str, ...] = ()
+    """Whose log it is."""
 
 
 def encode(positions: dict[str, Position]) -> bytes:

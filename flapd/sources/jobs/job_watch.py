@@ -15,6 +15,7 @@ from flapd.model.observation import JobSeen, JobsPresent
 from flapd.model.times import SECOND_NS
 from flapd.sources.follow.following import Following
 from flapd.sources.follow.mounts import mount_numbered, mounts_in
+from flapd.sources.follow.position import Position
 from flapd.sources.follow.regular import open_regular
 from flapd.sources.jobs.attempts import Attempts, SupersededError
 from flapd.sources.jobs.finder import Finder, Job, Look
@@ -57,7 +58,9 @@ class JobWatch:
         *,
         every_seconds: float,
         pods: Path,
+        left: Iterable[Position] = (),
     ) -> None:
+        """`left`: how far logs were read when the reader before this one ended."""
         self.jobs: tuple[Job, ...] = ()
         """That run now."""
         self._finder = finder
@@ -74,6 +77,7 @@ class JobWatch:
         """By job, also of ranks that have ended."""
         self._ended_ns: dict[str, int] = {}
         self._followed: dict[str, set[tuple[int | None, str]]] = {}
+        self._left = list(left)
         self._asks = False
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
@@ -130,7 +134,9 @@ class JobWatch:
             self._tell_job(job.found)
             self._follow(job)
         self._tell_present(look)
-        self._end_jobs({job.found.job for job in look.jobs})
+        running = {job.found.job for job in look.jobs}
+        self._read_what_was_left(running)
+        self._end_jobs(running)
 
     def _tell_job(self, found: JobFound) -> None:
         if self._told.get(found.job) != found:
@@ -143,6 +149,14 @@ class JobWatch:
             self._told_present = present
             self._tell(JobsPresent(*present, time.monotonic_ns()))
 
+    def _read_what_was_left(self, running: set[str]) -> None:
+        """The last words of jobs that ended while nobody read their logs."""
+        left, self._left = self._left, []
+        for position in left:
+            for job in set(position.jobs) - running:
+                if self._following.add_left(position, job):
+                    self._ended_ns[job] = time.monotonic_ns()
+
     def _end_jobs(self, running: set[str]) -> None:
         """Their logs are theirs for a while yet."""
         now_ns = time.monotonic_ns()
@@ -153,8 +167,9 @@ class JobWatch:
             self._ended_ns.pop(job, None)
         for job, ended_ns in list(self._ended_ns.items()):
             if now_ns - ended_ns > AFTER_ITS_END_NS:
-                del self._ended_ns[job], self._began_ns[job], self._dumpers[job]
-                self._followed.pop(job, None)
+                del self._ended_ns[job]
+                for known in (self._began_ns, self._dumpers, self._followed):
+                    known.pop(job, None)
                 self._following.end_job(job)
 
     def _follow(self, job: Job) -> None:

@@ -373,7 +373,7 @@ def test_traffic_resumes_within_one_interval_after_the_path_is_back(case: Case) 
     resume = timer.resume_seconds(seconds)
 
     assert resume >= seconds * (1 - 1e-9)
-    assert resume <= (seconds + timer.tick_seconds) * (1 + 1e-9)
+    assert resume <= (seconds + timer.interval_seconds) * (1 + 1e-9)
     assert (resume > 0) == (seconds > 0)
 
 

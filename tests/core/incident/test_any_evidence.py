@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flapd.core.incident.incidents import incidents_of
+from flapd.core.incident.sayings import verdicts_in
 from flapd.model.incident import Incident
 from tests.core.incident.parts import evidence, ns
 from tests.core.incident.sets import Item, before, sets
@@ -71,3 +72,11 @@ def test_an_incident_that_goes_on_has_no_end(items: list[Item]) -> None:
     for incident in incidents_of(evidence(*items, now_ns=ns(800))):
         assert (incident.end_unix_ns is None) is incident.open
         assert incident.open or (incident.end_unix_ns or 0) >= incident.begin_unix_ns
+
+
+@given(sets(), NOW)
+def test_an_account_says_its_verdict_and_no_other(items: list[Item], now_ns: int | None) -> None:
+    for incident in incidents_of(evidence(*items, now_ns=now_ns)):
+        assert verdicts_in(incident.explanation) == [incident.verdict]
+        says_it_is = any("is the cause with" in one for one in incident.explanation)
+        assert says_it_is <= (incident.verdict in ("caused", "likely"))

@@ -13,7 +13,7 @@ from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.incident.desk import IncidentDesk, IncidentsRecord
 from flapd.core.incident.incidents import incidents_of
 from flapd.core.incident.memory import MOST_FAULTS
-from flapd.core.incident.telling import A_PAUSE, NOTHING
+from flapd.core.incident.sayings import A_PAUSE, NOTHING, verdicts_in
 from flapd.model.incident import Incident
 from flapd.model.observation import READ_WITNESS, ClockPair, PortSeen, Sample, Tick
 from flapd.model.times import SECOND_NS
@@ -160,6 +160,7 @@ def test_a_stall_that_turns_out_to_be_a_checkpoint_is_withdrawn() -> None:
     assert withdrawn.id == told.id
     assert (withdrawn.verdict, withdrawn.open) == ("not_fabric", False)
     assert withdrawn.explanation[-1] == A_PAUSE
+    assert verdicts_in(withdrawn.explanation) == ["not_fabric"]
     assert withdrawn.gpu_seconds is None
     assert tick(desk, 132) == []
 
@@ -205,6 +206,11 @@ def test_the_days_of_a_job_leave_little_in_memory() -> None:
     assert len(desk.record.told) < 12
     assert desk.view().totals.incidents["caused"] == 24
     assert sum(map(len, memory.earlier_downs.values())) + len(memory.outages) == 24
+    assert sum(map(len, memory.earlier_hits.values())) + len(memory.stalls) == 24
+    last = max(desk.record.told.values(), key=lambda one: one.incident.begin_unix_ns).incident
+    (said,) = [one for one in last.explanation if "within a day" in one]
+    assert said.startswith("mlx5_0/1 flapped 24 times within a day, 24 of them with something")
+    assert "with a probability of under 0.01 %" in said
 
 
 def test_a_storm_of_messages_is_bounded_and_keeps_the_first_error() -> None:
@@ -309,4 +315,5 @@ def test_revisions_rise_one_by_one_and_each_says_something_new(
         before = told.get(incident.id)
         assert incident.revision == (1 if before is None else before.revision + 1)
         assert before is None or replace(before, revision=incident.revision) != incident
+        assert verdicts_in(incident.explanation) == [incident.verdict]
         told[incident.id] = incident

@@ -4,7 +4,14 @@ import pytest
 
 from flapd.model.event import Event
 from flapd.model.incident import Incident
-from flapd.model.observation import READ_STATE, READ_WITNESS, Observation, Sample
+from flapd.model.observation import (
+    READ_FIRST,
+    READ_STATE,
+    READ_WITNESS,
+    Observation,
+    Sample,
+)
+from flapd.model.stall import Stall
 from tests.core.job.node import KEYS, Node, ns, samples
 
 STALLED_AT = 151.7
@@ -67,3 +74,56 @@ def _told(stream: list[Observation], restart_before: int | None) -> list[Event]:
             node.restart()
         node.take(one)
     return node.told
+
+
+def killed(at: float, back: float) -> Node:
+    """Nobody reads the ports in between; the first reading after it tells all there is to tell."""
+    node, values, anew = Node(), dict[str, dict[str, int]](), set[str]()
+    node.job(0, environment={"NCCL_IB_TIMEOUT": "20"})
+    is_away = False
+    for one in observed():
+        now_ns = one.before_ns if isinstance(one, Sample) else getattr(one, "monotonic_ns", 0)
+        if isinstance(one, Sample):
+            values.setdefault(one.key, {}).update(one.values)
+        if ns(at) <= now_ns < ns(back):
+            is_away = True
+            continue
+        if is_away:
+            is_away, anew = False, set(KEYS)
+            node.restart()
+        if isinstance(one, Sample) and one.key in anew:
+            anew.discard(one.key)
+            node.take(_first(one, values[one.key]))
+        else:
+            node.take(one)
+    return node
+
+
+def _first(one: Sample, values: dict[str, int]) -> Sample:
+    reads = one.reads | READ_FIRST | READ_STATE
+    return Sample(one.key, one.before_ns, one.after_ns, reads, dict(values))
+
+
+@pytest.mark.parametrize("back", [157.0, 165.0])
+def test_whether_a_job_stood_still_while_nobody_looked_is_not_known(back: float) -> None:
+    (incident,) = killed(STALLED_AT + 0.25, back).last(Incident)
+
+    assert incident.verdict == "unknown"
+    assert "the traffic of the job: whether it stood still" in incident.blind_to
+    assert incident.lost_seconds is not None
+    assert incident.lost_seconds.low < 4.3 < incident.lost_seconds.high
+
+
+@pytest.mark.parametrize(("at", "back"), [(153.0, 157.0), (154.5, 165.0), (155.5, 170.0)])
+def test_a_stall_whose_end_nobody_saw_may_have_ended_at_any_time_meanwhile(
+    at: float, back: float
+) -> None:
+    node = killed(at, back)
+
+    (incident,), (stall,) = node.last(Incident), node.last(Stall)
+    assert incident.verdict == "caused"
+    assert "when traffic came back" in incident.blind_to
+    assert incident.lost_seconds is not None
+    assert incident.lost_seconds.low < 4.3 < incident.lost_seconds.high
+    assert stall.end_ns is not None
+    assert stall.end_ns - stall.end_unseen_ns <= ns(STALLED_AT + 4.3) <= stall.end_ns

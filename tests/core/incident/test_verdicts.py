@@ -333,3 +333,45 @@ def test_an_account_is_told_in_order_of_time_and_names_who_says_so() -> None:
     assert "1.03 times the retry budget" in told
     assert any("NCCL_IB_TIMEOUT=22" in one for one in found.advice)
     assert not any("drain" in one.lower() for one in found.advice)
+
+
+def test_a_port_that_flaps_all_day_beside_other_symptoms_is_told_with_its_chance() -> None:
+    flaps = [outage(-3600 * hour, 0.3) for hour in range(1, 8)]
+    others = [stall(-3600 * hour - 1700, 5, stall_class="remote") for hour in range(1, 8)]
+    found = incidents_of(
+        evidence(job(), *flaps, *others, outage(7200, 2), stall(7200.1, 4.3), now_ns=ns(9000))
+    )
+
+    (last,) = [one for one in found if one.begin_unix_ns == ns(7200)]
+    (said,) = [one for one in last.explanation if "within a day" in one]
+    assert said.startswith("mlx5_0/1 flapped 8 times within a day, 1 of them with something")
+    share = float(said.partition("probability of ")[2].partition(" %")[0])
+    assert 1 < share < 10
+
+
+def test_a_port_that_hardly_flapped_says_nothing_of_repeats() -> None:
+    found = only(job(), outage(7200, 2), stall(7200.1, 4.3))
+
+    assert not any("within a day" in one for one in found.explanation)
+
+
+def test_queue_pairs_in_error_are_told_with_what_broke_them_and_prove_nothing() -> None:
+    pairs = fault(
+        "counter", 5070, form="queue_pair_error", primary=False, hca="mlx5_0", port=1, repeats=3
+    )
+    found = only(job(), outage(5000, 60), transport_error(5030.9), pairs)
+    without = only(job(), outage(5000, 60), transport_error(5030.9))
+
+    assert "In error at the next look: 3 queue pairs of mlx5_0/1." in found.explanation
+    assert pairs.id in found.symptoms
+    assert found.causes == without.causes
+
+
+def test_a_counter_tells_of_the_job_that_used_its_port_then() -> None:
+    earlier = job("4710", until_unix_ns=ns(900))
+    counted = fault("counter", 1000, job=None, hca="mlx5_0", port=1)
+    later = job("4711", since_unix_ns=ns(950), stalls_seen_since_unix_ns=None)
+    soon = fault("counter", 930, job=None, hca="mlx5_0", port=1)
+
+    assert [one.job for one in incidents_of(evidence(earlier, later, counted))] == ["4711"]
+    assert [one.job for one in incidents_of(evidence(earlier, later, soon))] == ["4710"]

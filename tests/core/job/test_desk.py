@@ -8,6 +8,7 @@ from flapd.core.job.evidence import HORIZON_NS, SETTLED_NS
 from flapd.model.event import Event, Outage
 from flapd.model.fault import Fault
 from flapd.model.finding import Member, Network, PlannedPause, Setting
+from flapd.model.incident import Incident
 from flapd.model.job import Job, Rank
 from flapd.model.observation import (
     READ_FIRST,
@@ -103,6 +104,20 @@ class TestJobs:
         (job,) = of(Job, node.job(21.0, ranks=ranks))
 
         assert (job.revision, job.since_unix_ns, job.local_ranks) == (2, unix(-3600), (8,))
+
+    def test_ranks_that_end_one_after_the_other_are_all_in_what_is_told_at_last(self) -> None:
+        node = Node()
+        everybody = tuple(
+            Rank(rank=rank, pid=100 + rank, started_unix_ns=unix(-3600)) for rank in range(8)
+        )
+        node.job(1.0, ranks=everybody, gpus=8)
+        for left in (7, 3, 1):
+            node.job(20.0 - left, ranks=everybody[:left], gpus=left)
+
+        (job,) = of(Job, node.present(21.0))
+
+        assert (job.until_unix_ns, job.gpus) == (unix(21.0), 8)
+        assert job.local_ranks == tuple(range(8))
 
     def test_of_a_reboot_no_job_is_left_and_each_ended_when_it_was_last_seen(self) -> None:
         node = Node()
@@ -450,6 +465,30 @@ class TestCounters:
 
         assert told.job == "2"
 
+    def test_what_is_told_of_a_port_just_after_its_job_ended_is_of_that_job(self) -> None:
+        node = Node()
+        node.job(0.5)
+        node.take(retries(0, 1.0, 1.1), Tick(ns(1.2)))
+        node.present(10.0)
+        node.take(retries(2, 10.5, 10.6))
+
+        (told,) = of(Fault, node.tick(11.0))
+
+        assert told.job == "4711"
+
+    def test_of_two_jobs_one_after_the_other_it_is_of_the_one_that_ran_then(self) -> None:
+        node = Node()
+        node.job(0.5)
+        node.take(retries(0, 9.0, 9.1), Tick(ns(9.2)))
+        node.present(10.0)
+        ranks = (Rank(rank=0, pid=300, started_unix_ns=unix(20.0)),)
+        node.job(21.0, job="4712", ranks=ranks)
+        node.take(Tick(ns(21.1)), retries(0, 29.0, 29.1), retries(2, 29.5, 29.6))
+
+        (told,) = of(Fault, node.tick(30.0))
+
+        assert told.job == "4712"
+
     def test_a_counter_that_was_not_read_for_a_while_may_have_risen_all_the_time(self) -> None:
         node = Node()
         quiet = Sample(KEYS[0], ns(2.0), ns(2.1), READ_SLOW, {}, {EXHAUSTED: "EIO"})
@@ -522,6 +561,33 @@ def run_of(node: Node, length: float = 4.3, *, down: bool = True, until: float =
     downs = [(KEYS[1], at)] if down else []
     node.take(*samples(stalled(steps, [(at, length)]), LEARN + until, downs=downs))
     return at
+
+
+class TestQueuePairs:
+    def test_each_rise_of_those_in_error_is_told_once(self) -> None:
+        node = Node()
+        node.job(1.0)
+        told = []
+        for at, count in ((2.0, 0), (20.0, 3), (60.0, 3), (200.0, 4), (400.0, 1)):
+            node.job(at, queue_pairs_in_error={KEYS[0]: count} if count else {})
+            told += of(Fault, node.tick(at + 1))
+
+        assert [(one.kind, one.hca, one.port, one.job) for one in told] == [
+            ("counter", "mlx5_0", 1, "4711")
+        ] * 2
+        assert [one.repeats for one in told] == [3, 1]
+        assert told[0].text == "3 queue pairs of job 4711 on mlx5_0/1 are in error"
+
+    def test_they_say_that_a_connection_died_but_neither_when_nor_of_what(self) -> None:
+        """A peer that dies brings them as well."""
+        node = Node()
+        node.job(1.0)
+        node.job(20.0, queue_pairs_in_error={KEYS[0]: 1})
+        node.tick(21.0)
+
+        (told,) = node.last(Fault)
+        assert not told.primary
+        assert node.last(Incident) == []
 
 
 class TestStalls:

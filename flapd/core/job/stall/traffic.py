@@ -8,6 +8,8 @@ from flapd.model.times import SECOND_NS
 
 _BUSY_SHARE = 0.001
 """Of the line rate: IPoIB, keep-alives and subnet management go on while a job stands still."""
+_LEAST_RATE = 12.5e9
+"""100 Gb/s: on a port whose rate is not known, what would be busy there is; a keep-alive is not."""
 _SAMPLE_NS = SECOND_NS // 10
 _LONGEST_SAMPLE_NS = 3 * _SAMPLE_NS
 _LONGEST_IN_INTERVALS = 3
@@ -26,7 +28,7 @@ class PortTraffic(msgspec.Struct):
     """What is kept of a port."""
 
     rate: float | None
-    """Line rate, bytes a second; None: the highest that was seen."""
+    """Line rate, bytes a second; None: not known, so at least the highest that was seen."""
     last_ns: int | None = None
     last_bytes: int = 0
     interval_ns: int = _SAMPLE_NS
@@ -80,5 +82,5 @@ class PortTraffic(msgspec.Struct):
         return max(_LONGEST_SAMPLE_NS, _LONGEST_IN_INTERVALS * self.interval_ns)
 
     def _threshold(self, length_ns: int) -> float:
-        rate = self.peak if self.rate is None else self.rate
+        rate = max(self.peak, _LEAST_RATE) if self.rate is None else self.rate
         return _BUSY_SHARE * rate * length_ns / SECOND_NS

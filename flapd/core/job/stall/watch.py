@@ -9,13 +9,11 @@ begins with a link that went down is one as soon as it is unlike ordinary gaps.
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 
-import msgspec
 from msgspec.structs import replace
 
 from flapd.core.job.stall.classify import Pause, Surroundings, classify, recurs
-from flapd.core.job.stall.period import Busy
-from flapd.core.job.stall.rhythm import SHORTEST_GAP_NS, SHORTEST_STALL_NS, Rhythm
-from flapd.core.job.stall.slowdown import Speed
+from flapd.core.job.stall.record import Down, Unseen, WatchRecord
+from flapd.core.job.stall.rhythm import SHORTEST_GAP_NS, SHORTEST_STALL_NS
 from flapd.core.job.stall.traffic import PortTraffic, Span
 from flapd.model.stall import Slowdown, Stall, StallClass
 from flapd.model.times import SECOND_NS
@@ -28,34 +26,14 @@ _AFTER_NS = SECOND_NS
 """A link that went down so long before or after traffic stopped may be why."""
 _LONGEST_ENDING_NS = 300 * SECOND_NS
 """A job saves and tears down after its last step; one that stood still for longer hung before."""
+_YOUNG_NS = 60 * SECOND_NS
+"""A job connects, loads and compiles for so long and longer before it moves data."""
 _PERIOD_EVERY_NS = 10 * SECOND_NS
 _PAUSES = 16
 _DOWNS = 16
-
-
-class Down(msgspec.Struct, frozen=True):
-    """A port of this node that went down."""
-
-    port: str
-    earliest_ns: int
-    latest_ns: int
-
-
-class WatchRecord(msgspec.Struct):
-    """All that a watch knows; a new one goes on from it."""
-
-    ports: dict[str, PortTraffic] = {}
-    rhythm: Rhythm = msgspec.field(default_factory=Rhythm)
-    busy: Busy = msgspec.field(default_factory=Busy)
-    speed: Speed = msgspec.field(default_factory=Speed)
-    silent_since_ns: int | None = None
-    """The end of the last traffic on any port; None: there was none yet."""
-    period_ns: int | None = None
-    period_at_ns: int = 0
-    downs: list[Down] = []
-    open: Stall | None = None
-    pauses: list[Pause] = []
-    surroundings: Surroundings = Surroundings()
+_UNSEEN = 16
+_UNSEEN_NS = SECOND_NS
+"""No stall is so short."""
 
 
 class StallWatch:
@@ -108,11 +86,24 @@ class StallWatch:
         if span is not None and span.kind == "busy":
             # While it was busy before as well, no gap can end here.
             told += [] if traffic.idle_since_ns is None else self._resumed(traffic, span)
+            told += self._over(span)
+            if self._is_first(traffic):
+                self.record.first_ns = span.begin_ns
             self._note_traffic(span)
+        elif span is not None and self._is_news(span, traffic):
+            told += self._over(span)
+            self._note_unseen_traffic(span)
         traffic.take(time_ns, total_bytes, span)
+        if span is not None and span.kind != "unknown" and traffic.busy_until_ns is not None:
+            self._note_seen(span)
         if span is not None and span.kind == "idle":
             told += self._still_silent(traffic)
         return told
+
+    def take_unseen(self) -> list[Unseen]:
+        """Times of which nothing is known, since this was asked last."""
+        unseen, self.record.unseen = self.record.unseen, []
+        return unseen
 
     def link_down(self, port: str, earliest_ns: int, latest_ns: int) -> list[Stall]:
         """A port of this node went down, some time between these two."""
@@ -185,7 +176,8 @@ class StallWatch:
         seen_until_ns = min(port.last_ns or 0 for port in self._watched(newest))
         if seen_until_ns - known_since_ns < needed_ns:
             return []
-        return self._open(since_ns, cause, unsure_ns=known_since_ns - since_ns)
+        unsure_ns = max(known_since_ns - since_ns, record.silent_unsure_ns)
+        return self._open(since_ns, cause, unsure_ns=unsure_ns)
 
     def _unlike_ns(self) -> int:
         """Longer than ordinary gaps, of a job whose gaps are known; else than any."""
@@ -219,9 +211,9 @@ class StallWatch:
     def _resumed(self, port: PortTraffic, span: Span) -> list[Stall]:
         """Traffic again on a port that was idle."""
         record, since_ns = self.record, self.record.silent_since_ns
-        if record.open is not None:
-            return self._close(record.open, max(span.begin_ns, record.open.begin_ns))
-        if since_ns is None or span.begin_ns <= since_ns:
+        if record.open is not None or since_ns is None or span.begin_ns <= since_ns:
+            return []
+        if record.silent_unsure_ns:
             return []
         known_since_ns = self._known_since_ns(port)
         if known_since_ns is None or known_since_ns - since_ns > port.interval_ns:
@@ -229,13 +221,48 @@ class StallWatch:
             return []
         return self._gap(since_ns, span.begin_ns)
 
+    def _is_first(self, traffic: PortTraffic) -> bool:
+        """Nothing moved before, and it was looked at soon after the job's start."""
+        idle_ns = traffic.idle_since_ns
+        is_first = self.record.silent_since_ns is None and idle_ns is not None
+        return is_first and (idle_ns or 0) <= self._since_ns + _YOUNG_NS
+
+    def _is_news(self, span: Span, traffic: PortTraffic) -> bool:
+        """Nobody looked, at no port, and something moved meanwhile."""
+        seen_ns = self.record.seen_until_ns
+        is_alone = seen_ns is None or span.begin_ns >= seen_ns - _samples(traffic)
+        return span.kind == "unknown" and span.moved_bytes > 0 and is_alone
+
+    def _over(self, span: Span) -> list[Stall]:
+        """There was traffic again; if nobody looked, at some time since somebody did."""
+        record = self.record
+        if record.open is None:
+            return []
+        end_ns = span.begin_ns if span.kind == "busy" else span.end_ns
+        end_ns = max(end_ns, record.open.begin_ns)
+        seen_ns = max(record.open.begin_ns, record.seen_until_ns or end_ns)
+        return self._close(record.open, end_ns, unseen_ns=max(0, end_ns - seen_ns))
+
+    def _note_unseen_traffic(self, span: Span) -> None:
+        """There was some, and nobody knows when."""
+        record = self.record
+        if record.silent_since_ns is not None and span.end_ns > record.silent_since_ns:
+            record.silent_since_ns = span.end_ns
+            record.silent_unsure_ns = span.end_ns - span.begin_ns
+
+    def _note_seen(self, span: Span) -> None:
+        record, until_ns = self.record, self.record.seen_until_ns
+        if until_ns is not None and span.begin_ns - until_ns > _UNSEEN_NS:
+            record.unseen = [*record.unseen[1 - _UNSEEN :], Unseen(until_ns, span.begin_ns)]
+        record.seen_until_ns = max(until_ns or 0, span.end_ns)
+
     def _note_traffic(self, span: Span) -> None:
         record = self.record
         since_ns = record.silent_since_ns
         new_ns = span.end_ns - max(span.begin_ns, span.begin_ns if since_ns is None else since_ns)
         if new_ns <= 0:
             return
-        record.silent_since_ns = span.end_ns
+        record.silent_since_ns, record.silent_unsure_ns = span.end_ns, 0
         record.rhythm.traffic_ns += new_ns
         record.busy.take(span.begin_ns, span.end_ns)
         if span.end_ns - record.period_at_ns >= _PERIOD_EVERY_NS:
@@ -290,7 +317,7 @@ class StallWatch:
         )
         return [self.record.open]
 
-    def _close(self, stall: Stall, end_ns: int) -> list[Stall]:
+    def _close(self, stall: Stall, end_ns: int, *, unseen_ns: int = 0) -> list[Stall]:
         record, length_ns = self.record, end_ns - stall.begin_ns
         link_event = stall.stall_class == "local_link"
         kind, blind = self._class(stall.begin_ns, length_ns, link_event=link_event)
@@ -298,13 +325,15 @@ class StallWatch:
             record.rhythm.take_stall(end_ns, length_ns)
             record.pauses = [*record.pauses[1 - _PAUSES :], Pause(stall.begin_ns, length_ns)]
         record.open, record.downs = None, []
+        is_sharp = unseen_ns <= max(_UNSEEN_NS, stall.resolution_ns)
         return [
             replace(
                 stall,
                 revision=stall.revision + 1,
                 end_ns=end_ns,
+                end_unseen_ns=0 if is_sharp else unseen_ns,
                 stall_class=kind,
-                blind_to=blind,
+                blind_to=blind if is_sharp else (*blind, "end"),
             )
         ]
 

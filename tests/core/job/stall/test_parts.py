@@ -65,6 +65,16 @@ def test_without_a_line_rate_the_peak_is_taken() -> None:
     assert span.kind == "idle"
 
 
+def test_a_port_of_unknown_rate_that_only_keeps_alive_carries_nothing() -> None:
+    port = PortTraffic(None)
+    for tenth in range(20):
+        span = port.span_to(tenth * SAMPLE_NS, tenth * 20_000)
+        port.take(tenth * SAMPLE_NS, tenth * 20_000, span)
+        assert span is None or span.kind == "idle"
+
+    assert port.busy_until_ns is None
+
+
 @given(st.lists(st.integers(3 * SECOND_NS // 10, 10 * SECOND_NS), min_size=1, max_size=300))
 def test_gaps_are_kept_in_order_and_bounded_in_time(gaps: list[int]) -> None:
     rhythm, now_ns = Rhythm(), 0

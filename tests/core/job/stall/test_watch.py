@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flapd.core.job.stall.classify import Surroundings
-from flapd.core.job.stall.watch import StallWatch, WatchRecord
+from flapd.core.job.stall.record import WatchRecord
+from flapd.core.job.stall.watch import StallWatch
 from flapd.model.stall import Stall
 from flapd.model.times import SECOND_NS
 from tests.core.job.stall.traffic import PORTS, RATE, bursts, closed, run, stalled, watch_of
@@ -294,3 +295,15 @@ def test_a_stream_without_steps_has_no_period() -> None:
     run(watch, [(0.0, 1e9)], LEARN)
 
     assert watch.period_ns is None
+
+
+def test_a_port_whose_reading_hung_does_not_end_a_stall_that_others_see() -> None:
+    """What it moved may have been before; the hang came with the stall."""
+    at = 300.0
+    steps = stalled([*bursts(at + 60.0)], [(at, 20.0)])
+    hung = (PORTS[0], at - 0.35, at + 10.0)
+
+    (stall,) = closed(run(watch_of(), steps, at + 60.0, unread=[hung]))
+
+    assert abs(begin(stall) + seconds(stall) - (at + 20.0)) < 3
+    assert stall.end_unseen_ns == 0
