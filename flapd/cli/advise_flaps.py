@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from flapd.cli.answers import FlapAnswer, PortsAnswer
-from flapd.cli.client import ask
+from flapd.cli.answers import FlapAnswer
 from flapd.cli.flaps import fetch_flaps
 from flapd.cli.given import regular
 from flapd.cli.output import decoded
+from flapd.cli.pages import fetch
 from flapd.cli.target import Target
 from flapd.cli.text import unix_ns
 from flapd.core.cost.durations import Length, outage_length
@@ -23,6 +23,7 @@ from flapd.model.times import SECOND_NS
 from flapd.serve import written
 
 MOST_FLAPS = 100_000
+MOST_PORTS = 1_000_000
 LARGEST_FILE_BYTES = 64 << 20
 
 _RIGHT_LINE = f"{RIGHT_DURATION}, with + where it lasted longer than was seen"
@@ -55,7 +56,7 @@ def of_agent(targets: Sequence[Target], since: str, until: str | None) -> Seen:
     found = fetch_flaps(targets, filters, MOST_FLAPS)
     now_ns = time.time_ns()
     end_ns = now_ns if until is None else written.unix_ns(until, now_ns)
-    ports = decoded(ask(targets, "/api/v1/ports", {"limit": 1000}), PortsAnswer).items
+    ports = (decoded(raw, _Port) for raw in fetch(targets, "/api/v1/ports", {}, MOST_PORTS).raw)
     ports_of = Counter(port.node or "" for port in ports if port.watched)
     span_hours = (end_ns - written.unix_ns(since, now_ns)) / SECOND_NS / 3600
     return _seen(found.items, end_ns / SECOND_NS, span_hours, ports_of)
@@ -72,6 +73,13 @@ def of_file(path: Path) -> Seen:
         if line.partition("#")[0].strip()
     ]
     return Seen(lengths, [], {}, time.time(), 0.0, {})
+
+
+class _Port(msgspec.Struct):
+    """What is needed of an item of /ports."""
+
+    watched: bool
+    node: str | None = None
 
 
 class _Flaps(msgspec.Struct):

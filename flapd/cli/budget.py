@@ -44,6 +44,7 @@ def budget(arguments: argparse.Namespace, targets: Sequence[Target], config: Con
 
 def _fabric(arguments: argparse.Namespace, gpus: int, targets: Sequence[Target]) -> Fabric | None:
     """What the agent saw in that time; None where there is none."""
+    said = {name: getattr(arguments, name) for name in ("until", "job")}
     asked = {
         "params": f"{arguments.params:.17g}",
         "tokens": f"{arguments.tokens:.17g}",
@@ -51,7 +52,7 @@ def _fabric(arguments: argparse.Namespace, gpus: int, targets: Sequence[Target])
         "peak": f"{arguments.peak:.17g}",
         "mfu": f"{arguments.mfu:.17g}",
         "since": arguments.since,
-        **({} if arguments.until is None else {"until": arguments.until}),
+        **{name: value for name, value in said.items() if value is not None},
     }
     try:
         return decoded(ask(targets, "/api/v1/budget", asked), StepAnswer).fabric

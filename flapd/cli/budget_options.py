@@ -39,6 +39,9 @@ def add_budget_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--log", nargs="+", metavar="FILE", help="of the training: its step times are read"
     )
+    command.add_argument(
+        "--job", metavar="J", help="whose stalls and flaps count (default: of all jobs)"
+    )
     command.add_argument("--since", default="24h", metavar="T", help="(default: 24h)")
     command.add_argument("--until", metavar="T")
 

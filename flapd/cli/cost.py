@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from flapd.cli.cost_calibrations import calibrations
 from flapd.cli.cost_inputs import questions
 from flapd.cli.cost_text import print_derivation
 from flapd.cli.output import Cell, Column, print_json, print_table
+from flapd.cli.target import SocketTarget
 from flapd.config import Config
 from flapd.core.cost.answer import CostAnswer, cost_answer
+from flapd.core.cost.calibration import Retry
 from flapd.core.cost.question import Question, checkpoints_of, inputs_of
 
 
@@ -20,12 +23,11 @@ class CostList(msgspec.Struct, frozen=True):
     next: None = None
 
 
-def cost(arguments: argparse.Namespace, config: Config) -> int:
+def cost(arguments: argparse.Namespace, config: Config, agent: SocketTarget) -> int:
     """The exit status; one price in full, several as a table."""
     currency = config.cost.currency
-    answers = [
-        _answer(question, config, arguments.every) for question in questions(arguments, config)
-    ]
+    asked, known = list(questions(arguments, config)), calibrations(agent)
+    answers = [_answer(question, config, arguments.every, known) for question in asked]
     if arguments.json:
         print_json(msgspec.json.encode(answers[0] if len(answers) == 1 else CostList(answers)))
     elif len(answers) == 1:
@@ -35,10 +37,15 @@ def cost(arguments: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-def _answer(question: Question, config: Config, every_seconds: float | None) -> CostAnswer:
+def _answer(
+    question: Question,
+    config: Config,
+    every_seconds: float | None,
+    known: tuple[Retry, ...],
+) -> CostAnswer:
     inputs = inputs_of(question, config.job, config.cost)
     saves = checkpoints_of(question, config.job)
-    return cost_answer(inputs, config.cost.currency, every_seconds, saves)
+    return cost_answer(inputs, config.cost.currency, every_seconds, saves, known)
 
 
 _STYLES = {"transport_abort": "bold red", "watchdog": "bold red", "failover": "yellow"}

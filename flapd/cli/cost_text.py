@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from flapd.cli.cost_again import print_again
 from flapd.cli.output import Cell, Column, print_line, print_table
 from flapd.core.cost.answer import CostAnswer
-from flapd.core.cost.budget import Budget, budget_of
+from flapd.core.cost.budget import budget_of
 from flapd.core.cost.case import Case
 from flapd.core.cost.estimate import estimate
 from flapd.core.cost.inputs import Inputs
@@ -27,7 +27,9 @@ def print_derivation(answer: CostAnswer, currency: str, every_seconds: float | N
     inputs = answer.inputs
     case = inputs.likely()
     found = price(case)
-    print_table(_INPUT_COLUMNS, [_input_row(*entry) for entry in _shown(inputs, currency)])
+    measured = _measured_by(answer)
+    rows = [_input_row(*entry, measured) for entry in _shown(inputs, currency)]
+    print_table(_INPUT_COLUMNS, rows)
     print()
     steps = [*_timer_steps(case, found), *_loss_steps(case, found, currency)]
     print_table(
@@ -86,7 +88,14 @@ _INPUTS = (
 )
 
 
-def _input_row(name: str, symbol: str, given: Given[Any], unit: str) -> list[Cell]:
+def _measured_by(answer: CostAnswer) -> str:
+    """What `calibrated` stands on, in words."""
+    factor = answer.inputs.budget_factor
+    used = (one.source for one in answer.calibrations if one.budget_factor == factor)
+    return next(used, "calibrated")
+
+
+def _input_row(name: str, symbol: str, given: Given[Any], unit: str, measured: str) -> list[Cell]:
     ends = "" if given.low == given.high else f"{_plain(given.low)} to {_plain(given.high)}"
     value = f"{_plain(given.value)} {unit}".rstrip()
     return [
@@ -94,7 +103,10 @@ def _input_row(name: str, symbol: str, given: Given[Any], unit: str) -> list[Cel
         Cell(symbol),
         Cell(value),
         Cell(ends),
-        Cell(given.source, "yellow" if given.is_assumed else ""),
+        Cell(
+            measured if given.source == "calibrated" else given.source,
+            "yellow" if given.is_assumed else "",
+        ),
     ]
 
 
@@ -112,11 +124,13 @@ def _timer_steps(case: Case, found: Price) -> Iterator[_Step]:
     is_off = math.isinf(found.tick_seconds)
     timeout = max(case.ib_timeout, case.timer_floor)
     interval = "for ever: the timer is off" if is_off else f"4.096 us x 2^{timeout}"
-    yield _Step(f"T = {interval}", _seconds(found.tick_seconds), "one retry interval")
+    meaning = "one retry interval" if not factor else f"{factor}T: one retry interval"
+    yield _Step(f"T = {interval}", _seconds(found.tick_seconds), meaning)
     yield _Step(f"B = {factor}{tries} x T", _seconds(found.budget_seconds), "the retry budget")
     path = "D = d + a" if case.usable_after_seconds else "D = d"
     yield _Step(path, _seconds(case.pathless_seconds), "without a path")
-    schedule = "next multiple of T" if case.schedule == "fixed" else "next of 2, 6, 14, 30 ... ms"
+    is_fixed = case.schedule == "fixed"
+    schedule = f"next multiple of {factor}T" if is_fixed else "next of 2, 6, 14, 30 ... ms"
     yield _Step(f"R = {schedule} from D on", _seconds(found.resume_seconds), "first retry after it")
 
 
@@ -184,7 +198,7 @@ def _how_sure(inputs: Inputs, found: Price, currency: str) -> Iterator[str]:
     """What the nominal timers leave open."""
     sure = estimate(inputs)
     if not inputs.hang.value and not math.isinf(found.budget_seconds):
-        yield _budget_sentence(budget_of(inputs), found)
+        yield _budget_sentence(inputs, found)
     chances = sorted(sure.regimes.items(), key=lambda one: -one[1])
     yield f"Chances: {', '.join(f'{_words(regime)} {chance:.1%}' for regime, chance in chances)}."
     lost, money = sure.lost_seconds, sure.cost
@@ -199,12 +213,14 @@ def _how_sure(inputs: Inputs, found: Price, currency: str) -> Iterator[str]:
         yield "No overlap is counted (--slack): what the job hides makes it less."
 
 
-def _budget_sentence(budget: Budget, found: Price) -> str:
-    spread = (
-        "adaptive timers promise no lower end"
-        if budget.low == 0
-        else "a timer may take one to four times its nominal time"
-    )
+def _budget_sentence(inputs: Inputs, found: Price) -> str:
+    budget = budget_of(inputs)
+    if inputs.budget_factor.source == "calibrated":
+        spread = "so this node's cards were measured to be"
+    elif budget.low == 0:
+        spread = "adaptive timers promise no lower end"
+    else:
+        spread = "a timer may take one to four times its nominal time"
     return (
         f"By the nominal timers it is {_words(found.regime)}. The real budget lies between "
         f"{_short(budget.low)} and {_short(budget.high)}: {spread}."

@@ -5,6 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
+from typing import NamedTuple
 
 from aiohttp import web
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from flapd.model.times import SECOND_NS
 from flapd.serve import route
 from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, in_thread, json_answer
-from flapd.serve.parameter import bad, needed, number, span, whole
+from flapd.serve.parameter import bad, needed, number, of_jobs, span, text, whole
 from flapd.serve.query import LARGEST_LIMIT, SPAN_PARAMETERS, refuse_backwards
 from flapd.serve.retransmitted import retransmitted
 from flapd.store.flap_query import FlapQuery
@@ -42,8 +43,21 @@ BUDGET_PARAMETERS = (
     needed(number("peak", 1, 1e21)),
     needed(number("mfu", 0.0001, 1)),
     span("measured", shortest="1ms"),
+    of_jobs(text("job", "the id of a job: what flaps and stalls took of it alone")),
     *SPAN_PARAMETERS,
 )
+
+
+class _About(NamedTuple):
+    """What of the fabric is asked; unix times."""
+
+    inputs: Inputs
+    period: tuple[int, int]
+    end_ns: int
+    """Of what is known of it."""
+    job: str | None
+    """None: all of them."""
+    sees_jobs: bool
 
 
 class BudgetApi:
@@ -80,37 +94,40 @@ class BudgetApi:
         since, until = values["since"], values["until"]
         period = (now_ns - _DAY_NS if since is None else since, now_ns if until is None else until)
         refuse_backwards(*period)
-        fabric = await in_thread(
-            self._executor, self._fabric, inputs, min(period[1], now_ns), period, asked.sees_jobs
-        )
+        about = _About(inputs, period, min(period[1], now_ns), values["job"], asked.sees_jobs)
+        fabric = await in_thread(self._executor, self._fabric, about)
         measured = None if values["measured"] is None else values["measured"] / SECOND_NS
         return json_answer(encoded(step_answer(training, values["mfu"], measured, fabric)))
 
-    def _fabric(
-        self, inputs: Inputs, end_ns: int, period: tuple[int, int], sees_jobs: bool
-    ) -> Fabric:
-        snapshot = self._agent.snapshot()
-        tick = inputs.likely().timer.tick_seconds
+    def _fabric(self, about: _About) -> Fabric:
+        tick = about.inputs.likely().timer.tick_seconds
+        since_ns = about.period[0]
         return Fabric(
-            over_seconds=max(1.0, (end_ns - period[0]) / SECOND_NS),
-            waited=self._waited(inputs, end_ns, period),
-            stalled_seconds=self._stalled(end_ns, period) if sees_jobs else None,
+            over_seconds=max(1.0, (about.end_ns - since_ns) / SECOND_NS),
+            waited=self._waited(about),
+            stalled_seconds=self._stalled(about) if about.sees_jobs else None,
             resent=retransmitted(
-                snapshot, self._agent.about.ring, period[0], 0.0 if math.isinf(tick) else tick
+                self._agent.snapshot(),
+                self._agent.about.ring,
+                since_ns,
+                0.0 if math.isinf(tick) else tick,
             ),
         )
 
-    def _waited(self, inputs: Inputs, end_ns: int, period: tuple[int, int]) -> Waited:
+    def _waited(self, about: _About) -> Waited:
         lengths: list[Length] = []
-        for outage in self._outages(period):
+        for outage in self._outages(about):
             if len(lengths) == MOST_FLAPS:
-                return replace(waited(lengths, inputs), more=True)
-            lengths.append(_length(outage, end_ns))
-        return waited(lengths, inputs)
+                return replace(waited(lengths, about.inputs), more=True)
+            lengths.append(_length(outage, about.end_ns))
+        return waited(lengths, about.inputs)
 
-    def _outages(self, period: tuple[int, int]) -> Iterator[Outage]:
+    def _outages(self, about: _About) -> Iterator[Outage]:
         """That the fabric caused, newest first."""
-        query = FlapQuery(since_unix_ns=period[0], until_unix_ns=period[1], limit=LARGEST_LIMIT)
+        since_ns, until_ns = about.period
+        query = FlapQuery(
+            since_unix_ns=since_ns, until_unix_ns=until_ns, job=about.job, limit=LARGEST_LIMIT
+        )
         while True:
             page = self._agent.history.flaps(query)
             for outage in page.items:
@@ -120,17 +137,21 @@ class BudgetApi:
                 return
             query = replace(query, cursor=page.next)
 
-    def _stalled(self, end_ns: int, period: tuple[int, int]) -> dict[str, float] | None:
+    def _stalled(self, about: _About) -> dict[str, float] | None:
         """Within the period; None where stalls of no job were ever seen."""
-        query = StallQuery(since_unix_ns=period[0], until_unix_ns=period[1], limit=MOST_STALLS)
+        since_ns, until_ns = about.period
+        query = StallQuery(
+            since_unix_ns=since_ns, until_unix_ns=until_ns, job=about.job, limit=MOST_STALLS
+        )
         page = self._agent.history.stalls(query)
         if not page.items:
             return None
         totals: dict[str, float] = defaultdict(float)
         for stall in page.items:
-            begin_ns = max(stall.begin_unix_ns, period[0])
-            until_ns = min(end_ns if stall.end_unix_ns is None else stall.end_unix_ns, end_ns)
-            totals[stall.stall_class] += max(0, until_ns - begin_ns) / SECOND_NS
+            begin_ns = max(stall.begin_unix_ns, since_ns)
+            end_ns = about.end_ns if stall.end_unix_ns is None else stall.end_unix_ns
+            lasted_ns = max(0, min(end_ns, about.end_ns) - begin_ns)
+            totals[stall.stall_class] += lasted_ns / SECOND_NS
         return dict(totals)
 
 

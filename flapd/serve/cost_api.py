@@ -1,11 +1,12 @@
-"""CostApi: the price of a flap, by the same model as `flapd cost`; it asks nothing of the agent."""
+"""CostApi: the price of a flap, by the same model as `flapd cost` and this node's own timers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
 from aiohttp import web
 
 from flapd.core.cost.answer import CostAnswer, cost_answer
+from flapd.core.cost.calibration import Retry
 from flapd.core.cost.question import Question, checkpoints_of, inputs_of
 from flapd.core.cost.releases import Launcher, release
 from flapd.core.cost.restart import RESTARTS
@@ -84,10 +85,16 @@ _SPANS = (
 
 
 class CostApi:
-    def __init__(self, job: JobSettings, cost: CostSettings) -> None:
-        """What is configured holds where the question says nothing."""
+    def __init__(
+        self,
+        job: JobSettings,
+        cost: CostSettings,
+        measured: Callable[[], tuple[Retry, ...]] = tuple,
+    ) -> None:
+        """What is configured holds where the question says nothing, then what was `measured`."""
         self._job = job
         self._cost = cost
+        self._measured = measured
 
     def routes(self) -> Iterable[route.Route]:
         yield route.Route(
@@ -107,7 +114,8 @@ class CostApi:
             raise bad("gpus", "the number of GPUs that stand still, or job.world_size, is needed")
         inputs = inputs_of(question, self._job, self._cost)
         saves = checkpoints_of(question, self._job)
-        return json_answer(encoded(cost_answer(inputs, self._cost.currency, every, saves)))
+        found = cost_answer(inputs, self._cost.currency, every, saves, self._measured())
+        return json_answer(encoded(found))
 
 
 def _in_seconds(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What is told of jobs, faults, stalls and incidents: items made of events."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flapd.core.fabric.view import Snapshot
@@ -28,11 +28,20 @@ from flapd.serve.job_items import (
 PortNames = Mapping[str, str]
 """By key; a port that is not known any more is told by its key."""
 
+Naming = Callable[[str], PortNames]
+"""Of the ports of a node."""
+
 _PARTS = ("stall", "detect", "propagation", "restart", "rework")
 
 
 def port_names(snapshot: Snapshot) -> PortNames:
     return {view.port.key: view.port.name for view in snapshot.ports}
+
+
+def naming_of(snapshot: Snapshot) -> Naming:
+    """Of the one node that this is of."""
+    names = port_names(snapshot)
+    return lambda _node: names
 
 
 def job_item(job: Job, names: PortNames, *, durable: bool = True) -> JobItem:
@@ -42,6 +51,7 @@ def job_item(job: Job, names: PortNames, *, durable: bool = True) -> JobItem:
         durable=durable,
         id=job.id,
         revision=job.revision,
+        node=job.node,
         job=job.job,
         kind=job.kind,
         world_size=None if size is None else size.value,
@@ -75,7 +85,8 @@ def fault_item(fault: Fault, *, durable: bool = True) -> FaultItem:
 
 
 _AS_IT_IS = (
-    *("kind", "form", "primary", "consequence", "rank", "group_rank", "process_group", "op", "seq"),
+    *("node", "kind", "form", "primary", "consequence", "rank", "group_rank", "process_group"),
+    *("op", "seq"),
     *("timeout_seconds", "ran_seconds", "hca", "port", "peer", "event", "status", "vendor"),
     *("host", "pid", "job", "repeats", "merged_into", "text"),
 )
@@ -86,6 +97,7 @@ def stall_item(stall: Stall, names: PortNames, *, durable: bool = True) -> Stall
         durable=durable,
         id=stall.id,
         revision=stall.revision,
+        node=stall.node,
         job=stall.job,
         begin=time_of(stall.begin_unix_ns),
         end=time_of(stall.end_unix_ns),
@@ -103,6 +115,7 @@ def incident_fields(incident: Incident) -> dict[str, Any]:
     return {
         "id": incident.id,
         "revision": incident.revision,
+        "node": incident.node,
         "begin": time_of(incident.begin_unix_ns),
         "end": time_of(incident.end_unix_ns),
         "open": incident.open,
@@ -122,6 +135,9 @@ def incident_fields(incident: Incident) -> dict[str, Any]:
         "explanation": list(incident.explanation),
         "advice": list(incident.advice),
         "supersedes": list(incident.supersedes),
+        "nodes": list(incident.nodes),
+        "jobs": list(incident.jobs),
+        "shared_cause": incident.shared_cause,
     }
 
 

@@ -179,6 +179,24 @@ def test_the_history_of_an_agent_tells_what_to_drain(
     assert [one["flaps"] for one in found["draining"]["ports"][1:]] == [0] * 7
 
 
+def test_all_ports_of_a_fleet_are_known_not_those_of_one_page(
+    here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A thousand of 1,200 went down together: as many as one page has, and not all."""
+    many = tuple(
+        view(port(key=f"{n}", device=f"mlx5_{n:04}", guid=f"0002:c903:0000:{n:04x}"))
+        for n in range(1200)
+    )
+    together = tuple(
+        shifted(recent(f"s{n}", port=f"mlx5_{n:04}/1", key=f"{n}"), 1800) for n in range(1000)
+    )
+    with agent_at(here, together, many):
+        assert here.command("advise", "--gpus", "1024", "--json") == 0
+
+    ports = json.loads(capsys.readouterr().out)["draining"]["ports"]
+    assert {one["shared"] for one in ports} == {0}, "some ports of the node stayed up"
+
+
 def shifted(outage: Any, seconds: int) -> Any:
     """The same, so long ago."""
     return replace(

@@ -10,6 +10,7 @@ from flapd.cli.main import main
 from flapd.model.times import SECOND_NS
 from tests.cli.here import WIDEST, Here, agent_at, recent
 from tests.serve.parts import view
+from tests.store.jobs import cause, incident
 
 MODEL = ("--params", "70B", "--tokens", "4194304")
 WORDS = (*MODEL, "--gpus", "1024", "--peak", "989T", "--mfu", "0.4")
@@ -67,6 +68,16 @@ def test_the_flaps_of_an_agent_explain_their_part(
     out = " ".join(capsys.readouterr().out.split())
     assert "ports flapped 24 times: 103.1 s of standing still" in out
     assert "Not a link of this node: its flaps explain 0.3% of the gap." in out
+
+
+def test_the_part_of_one_job_is_asked_for_by_its_name(
+    here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with agent_at(here, (recent("f1"), recent("f2")), (view(),)) as (agent, _url):
+        agent.happens(incident("i1", 1, job="4711", causes=(cause("f1"),)))
+        assert here.command("budget", *WORDS, "--job", "4711", "--json") == 0
+
+    assert json.loads(capsys.readouterr().out)["fabric"]["waited"]["flaps"] == 1
 
 
 def test_a_job_that_is_as_fast_as_projected_has_no_gap(

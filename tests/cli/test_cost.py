@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from flapd.cli.main import main
+from flapd.core.cost.calibration import Retry
+from flapd.core.incident.view import IncidentsView
+from flapd.model.given import Given
+from tests.cli.here import WIDEST, Here, agent_at
+from tests.serve.parts import view
 
 FIELDS = {
     "inputs",
@@ -29,6 +35,7 @@ FIELDS = {
     "per_day",
     "per_month",
     "repeated",
+    "calibrations",
 }
 
 Cost = Callable[..., str]
@@ -356,3 +363,27 @@ def test_it_needs_neither_an_agent_nor_its_libraries(config: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
 
     assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+def test_what_the_agent_of_this_node_measured_is_in_force_and_said(
+    here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factor = Given(2.4, 2.35, 2.45, "calibrated")
+    retry = Retry(20, 0, factor, ("f1", "f2", "f3"), contradicted=0)
+    with agent_at(here, (), (view(),)) as (agent, _url):
+        agent.shown = replace(agent.shown, incidents=IncidentsView(retries=(retry,)))
+        assert here.command("cost", "--gpus", "8", "--down", "2", "--ib-timeout", "20") == 0
+        told = capsys.readouterr().out
+        assert here.command("cost", "--gpus", "8", "--down", "2", "--ib-timeout", "18") == 0
+        other = capsys.readouterr().out
+
+    assert "measured on this node (3 flaps)" in told
+    assert "10.307922 s" in told
+    assert max(map(len, told.splitlines())) <= WIDEST
+    assert "measured on this node" not in other
+
+
+def test_a_socket_that_nobody_answers_on_keeps_no_price_back(here: Here) -> None:
+    (here.directory / "flapd.sock").touch()
+
+    assert here.command("cost", "--gpus", "8", "--down", "2") == 0

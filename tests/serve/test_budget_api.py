@@ -13,6 +13,7 @@ from flapd.model.stall import Stall
 from flapd.model.times import SECOND_NS, Edge
 from flapd.store.ring import RingWriter, ring_path
 from tests.serve.parts import FakeAgent, over_socket, over_tcp, port, view
+from tests.store.jobs import cause, incident
 from tests.store.outages import outage, with_length
 
 QUERY = "params=70e9&tokens=4194304&gpus=1024&peak=989e12&mfu=0.4"
@@ -101,6 +102,25 @@ async def test_stalls_that_traffic_showed_are_told_by_class_and_cut_to_the_perio
     assert found["fabric"]["stalled_seconds"] == {"checkpoint": pytest.approx(400, abs=5)}
     assert day["fabric"]["stalled_seconds"]["local_link"] == pytest.approx(4.3)
     assert day["gap"]["fabric_seconds"] == pytest.approx(8 * 4.3 / 86_400, rel=1e-3)
+
+
+async def test_one_job_s_part_is_told_apart_from_that_of_others(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path, [lasted("f1", 2.0), lasted("f2", 2.0)])
+    agent.happens(
+        stalled("s1", "local_link", 4.3), replace(stalled("s2", "remote", 20.0), job="4712")
+    )
+    agent.happens(incident("i1", 1, job="4711", causes=(cause("f1"),)))
+
+    found = await told(agent, tmp_path, "&job=4711&measured=8")
+
+    assert found["fabric"]["stalled_seconds"] == {"local_link": pytest.approx(4.3)}
+    assert found["fabric"]["waited"]["flaps"] == 1
+
+
+async def test_whose_part_is_asked_is_not_told_to_everybody(tmp_path: Path) -> None:
+    url = f"/api/v1/budget?{QUERY}&job=4711"
+    async with over_tcp(FakeAgent(tmp_path), tmp_path) as session, session.get(url) as answer:
+        assert answer.status == 401
 
 
 async def test_stalls_belong_to_jobs_and_are_not_told_to_everybody(tmp_path: Path) -> None:

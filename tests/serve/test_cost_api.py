@@ -9,7 +9,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from flapd.cli.main import main
+from flapd.core.cost.calibration import Retry
 from flapd.core.cost.settings import CostSettings, JobSettings
+from flapd.model.given import Given
 from flapd.serve.access import Gate
 from flapd.serve.cost_api import CostApi
 from flapd.serve.routes import add_routes, empty_app
@@ -18,15 +20,26 @@ from flapd.serve.settings import HttpSettings
 PATH = "/api/v1/cost"
 
 
-def app(job: JobSettings = JobSettings()) -> web.Application:  # noqa: B008 - frozen
+def app(
+    job: JobSettings = JobSettings(),  # noqa: B008 - frozen
+    measured: tuple[Retry, ...] = (),
+) -> web.Application:
     found = empty_app()
     gate = Gate(HttpSettings(), local=False)
-    add_routes(found, gate, [*CostApi(job, CostSettings(currency="EUR")).routes()])
+    api = CostApi(job, CostSettings(currency="EUR"), lambda: measured)
+    add_routes(found, gate, [*api.routes()])
     return found
 
 
-async def told(query: str, job: JobSettings = JobSettings()) -> Any:  # noqa: B008 - frozen
-    async with TestClient(TestServer(app(job))) as client, client.get(f"{PATH}?{query}") as answer:
+async def told(
+    query: str,
+    job: JobSettings = JobSettings(),  # noqa: B008 - frozen
+    measured: tuple[Retry, ...] = (),
+) -> Any:
+    async with (
+        TestClient(TestServer(app(job, measured))) as client,
+        client.get(f"{PATH}?{query}") as answer,
+    ):
         assert answer.status == 200, await answer.text()
         return await answer.json()
 
@@ -84,3 +97,20 @@ async def test_it_is_what_the_command_tells(
     found = await told(f"{query}&first_try_counts=true")
 
     assert found == json.loads(capsys.readouterr().out)
+
+
+async def test_what_this_node_measured_of_its_timers_is_in_force_and_told() -> None:
+    factor = Given(2.4, 2.35, 2.45, "calibrated")
+    retry = Retry(20, 0, factor, ("f1", "f2", "f3"), contradicted=1)
+
+    found = await told("gpus=1024&down=2&ib_timeout=20", measured=(retry,))
+    said = await told("gpus=1024&down=2&ib_timeout=20&budget_factor=1", measured=(retry,))
+    other = await told("gpus=1024&down=2&ib_timeout=18", measured=(retry,))
+
+    assert found["inputs"]["budget_factor"]["source"] == "calibrated"
+    assert found["resume_seconds"] == pytest.approx(2.4 * 4.294967296)
+    assert found["calibrations"][0]["flaps"] == ["f1", "f2", "f3"]
+    assert found["calibrations"][0]["contradicted"] == 1
+    assert said["resume_seconds"] == pytest.approx(4.294967296)
+    assert other["inputs"]["budget_factor"]["source"] == "default"
+    assert (await told("gpus=8&down=2"))["calibrations"] == []
