@@ -56,4 +56,5 @@ def _port(view: PortView) -> PortState:
         flapping=view.flapping,
         maintenance=view.maintenance,
         grace=view.grace,
+        link_layer=view.port.link_layer,
     )

@@ -73,6 +73,8 @@ class PortState(msgspec.Struct, frozen=True):
     flapping: bool
     maintenance: bool
     grace: bool
+    link_layer: str = ""
+    """`InfiniBand` or `Ethernet`; empty: an older flapd does not say."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag="heartbeat"):

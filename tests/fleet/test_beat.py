@@ -24,8 +24,32 @@ def test_it_tells_of_each_port_that_is_there_whether_it_is_seen() -> None:
     guid = "0002:c903:0000:0001"
 
     assert told(Snapshot(ports=ports)).ports == (
-        PortState(f"{guid}/1", "mlx5_0/1", guid, True, True, True, "live", False, False, False),
-        PortState("b", "mlx5_1/1", guid, None, True, False, "unreadable", False, False, False),
+        PortState(
+            f"{guid}/1",
+            "mlx5_0/1",
+            guid,
+            True,
+            True,
+            True,
+            "live",
+            False,
+            False,
+            False,
+            "InfiniBand",
+        ),
+        PortState(
+            "b",
+            "mlx5_1/1",
+            guid,
+            None,
+            True,
+            False,
+            "unreadable",
+            False,
+            False,
+            False,
+            "InfiniBand",
+        ),
     )
 
 

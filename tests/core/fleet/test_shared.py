@@ -1,0 +1,126 @@
+"""Many ports that went down at once have one cause; some that did so by accident have none."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flapd.core.fleet import Link, Peer, Topology
+from flapd.core.fleet.shared import Downs, Shared
+from flapd.model.event import Outage
+from flapd.model.times import SECOND_NS
+from tests.core.fleet.fleets import key, outage
+
+LEAVES = Topology(
+    Link(Peer(f"leaf-{number // 40}", str(number)), guid=key(number, 0)[:-2])
+    for number in range(80)
+)
+
+
+SETTLED_NS = 3600 * SECOND_NS
+"""By then it is known how often ports flap."""
+
+
+def shared(outages: list[Outage], topology: Topology = LEAVES) -> list[Shared]:
+    downs = Downs()
+    for one in outages:
+        downs.put(one)
+    return downs.shared(topology)
+
+
+def one_switch(at: float, count: int = 40) -> list[Outage]:
+    return [outage(number, at + 0.01 * number, 12.0) for number in range(count)]
+
+
+def test_all_ports_of_a_switch_are_that_switch() -> None:
+    (found,) = shared(one_switch(100.0))
+
+    assert found.words == "leaf-0: 40 ports of 40 nodes within 0.4 s"
+
+
+def test_a_port_of_another_switch_that_went_down_meanwhile_is_not_of_it() -> None:
+    (found,) = shared([*one_switch(100.0), outage(70, 100.1, 2.0)])
+
+    assert found.switch == "leaf-0"
+    assert "flap-70-0-100.1" not in {one.id for one in found.outages}
+
+
+def test_ports_of_several_switches_share_something_else() -> None:
+    (found,) = shared([outage(number, 100.0, 12.0) for number in range(80)])
+
+    assert found.words == "a shared cause: 80 ports of 80 nodes within 0.0 s"
+
+
+def test_a_few_ports_of_a_large_switch_are_not_the_switch() -> None:
+    assert shared(one_switch(100.0, 5)) == []
+    assert [one.switch for one in shared(one_switch(100.0, 8))] == ["leaf-0"]
+
+
+def test_half_the_ports_of_a_small_switch_are_the_switch() -> None:
+    small = Topology(Link(Peer("tor", str(n)), node=f"node{n}", port="mlx5_0/1") for n in range(6))
+    unnumbered = Topology(Link(Peer("tor", ""), node=f"node{n}", port="mlx5_0/1") for n in range(6))
+
+    assert [one.switch for one in shared(one_switch(100.0, 3), small)] == ["tor"]
+    assert [one.switch for one in shared(one_switch(100.0, 3), unnumbered)] == ["tor"]
+    assert shared(one_switch(100.0, 3), Topology()) == []
+
+
+def test_all_ports_of_one_node_are_that_nodes_own() -> None:
+    assert shared([outage(0, 100.0, 12.0, port=port) for port in range(8)]) == []
+
+
+def test_what_nodes_did_to_themselves_is_not_shared() -> None:
+    rebooted = [outage(number, 100.0, 12.0, cause="boot") for number in range(40)]
+    planned = [outage(number, 300.0, 12.0, cause="maintenance") for number in range(40)]
+
+    assert shared([*rebooted, *planned]) == []
+
+
+def test_a_down_that_is_known_to_the_hour_stands_beside_none() -> None:
+    wide = [
+        outage(number, 100.0, None, down=outage(number, 100.0, 1.0).down) for number in range(2)
+    ]
+    away = outage(2, 100.0, 4000.0)
+    late = outage(3, 3700.0, 1.0).down
+    hidden = outage(2, 100.0, 4000.0, down=type(late)(away.down.earliest_ns, late.latest_ns, 0))
+
+    assert shared([*wide, hidden]) == []
+
+
+def test_where_ports_flap_all_the_time_a_few_at_once_are_an_accident() -> None:
+    rng = random.Random(1)
+    storm = [outage(rng.randrange(80), rng.uniform(0.0, 7200.0), 0.2, port=n) for n in range(7200)]
+
+    assert [one for one in shared(storm) if one.outages[0].down.earliest_ns > SETTLED_NS] == []
+    (found,) = (one for one in shared([*storm, *one_switch(7300.0)]) if one.nodes >= 40)
+    assert found.switch == "leaf-0"
+
+
+@given(st.lists(st.tuples(st.integers(0, 79), st.integers(0, 200)), max_size=40), st.randoms())
+def test_the_order_in_which_they_are_heard_changes_nothing(
+    told: list[tuple[int, int]], rng: random.Random
+) -> None:
+    outages = [outage(number, 100.0 + at / 10, 1.0) for number, at in set(told)]
+    mixed = [*outages, *outages]
+    rng.shuffle(mixed)
+
+    assert shared(mixed) == shared(outages)
+
+
+@given(st.lists(st.tuples(st.integers(0, 79), st.integers(0, 200)), max_size=40))
+def test_no_outage_is_in_two(told: list[tuple[int, int]]) -> None:
+    found = shared([outage(number, 100.0 + at / 10, 1.0) for number, at in set(told)])
+    names = [one.id for each in found for one in each.outages]
+
+    assert len(names) == len(set(names))
+
+
+def test_what_is_dropped_or_dated_anew_is_not_there_twice() -> None:
+    downs = Downs()
+    for one in one_switch(100.0, 7):
+        downs.put(one)
+    downs.put(outage(0, 500.0, 1.0, id="flap-0-0-100"))
+    assert [one.nodes for one in downs.shared(LEAVES)] == [6]
+
+    downs.drop("flap-1-0-100.01")
+    assert downs.shared(LEAVES) == []
