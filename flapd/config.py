@@ -14,7 +14,7 @@ import msgspec
 
 from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.fabric.settings import FlapSettings
-from flapd.fleet.settings import FleetSettings
+from flapd.fleet.settings import FleetSettings, HubSettings
 from flapd.limits import beyond_limits
 from flapd.model.duration import Duration, parse_duration
 from flapd.model.errors import FlapdError
@@ -72,6 +72,7 @@ class Config(msgspec.Struct, frozen=True):
     http: HttpSettings = HttpSettings()
     metrics: MetricsSettings = MetricsSettings()
     fleet: FleetSettings = FleetSettings()
+    hub: HubSettings = HubSettings()
     log: LogSettings = LogSettings()
 
 

@@ -54,10 +54,9 @@ class PortAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     port: str
     watched: bool
-    ever_up: bool
     readable: bool
+    ever_up: bool | None = None
     node: str | None = None
-    """Of a hub."""
     up: bool | None = None
     guid: str | None = None
     pci: str | None = None
@@ -122,7 +121,6 @@ class FlapAnswer(msgspec.Struct, frozen=True, kw_only=True):
     up: Interval | None = None
     durable: bool = True
     node: str | None = None
-    """Of a hub."""
     guid: str | None = None
     member: str | None = None
     kind: str | None = None
@@ -180,6 +178,14 @@ class InForce(msgspec.Struct, frozen=True):
     """The answer of /maintenance."""
 
     maintenance: list[Planned]
+
+
+class JobReader(msgspec.Struct, frozen=True):
+    restarts: int = 0
+    files: int = 0
+    behind_bytes: int = 0
+    failures: dict[str, str] = {}
+    """What cannot be read now, and why."""
 
 
 class Sampler(msgspec.Struct, frozen=True):
@@ -257,6 +263,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, bool] = {}
     """Source -> it can read at least one port."""
     sampler: Sampler = Sampler()
+    job_reader: JobReader = JobReader()
     recording: Recording | None = None
     ports: PortCounts = PortCounts()
     jobs: Jobs | None = None

@@ -69,6 +69,7 @@ def _add_telling(commands: _Commands) -> None:
 def _add_agent(commands: _Commands) -> None:
     config, json = _config_option(), _json_option()
     _add(commands, "run", "run the agent in the foreground", config)
+    _add(commands, "hub", "run the hub of a fleet in the foreground", config)
     _add(commands, "check-config", "say what is wrong with the configuration", config, json)
     packing = (config, json, _token_option())
     _add_capture(_add(commands, "capture", "pack what support needs into a file", *packing))

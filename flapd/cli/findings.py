@@ -30,6 +30,9 @@ def findings(listed: PortsAnswer, status: Status | None, reasons: Sequence[str])
     wrong = [Finding(AGENT, reason) for reason in reasons]
     wrong += [] if status is None else _of_agent(status)
     found = Findings(wrong, [], [*_blind_of_jobs(None if status is None else status.jobs)])
+    if status is not None:
+        failures = sorted(status.job_reader.failures.items())
+        found.blind.extend(Finding(AGENT, f"{what}: {why}") for what, why in failures)
     missing, everywhere = missing_ports(ports), silent_everywhere(ports)
     found.blind.extend(Finding(AGENT, said) for said in everywhere if not _is_off(said))
     for port in ports:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from flapd.cli.answers import FlapAnswer, FlapsAnswer, PortsAnswer
 from flapd.cli.client import ask
+from flapd.cli.of_node import tells_of_many, with_node
 from flapd.cli.output import Cell, Column, decoded, note, print_table
 from flapd.cli.pages import Fetched, fetch, note_more, print_fetched
 from flapd.cli.target import Target
@@ -29,17 +30,17 @@ def flaps(
     if as_json:
         print_fetched(found.fetched)
     else:
-        print_flaps(found.items, utc)
+        is_fleet = bool(found.items) and tells_of_many(targets)
+        print_flaps([with_node(one) for one in found.items] if is_fleet else found.items, utc)
     note_more(found.fetched.next is not None, most)
     return 0
 
 
 def _refuse_unknown(targets: Sequence[Target], port: str) -> None:
     """Nothing of a port that there is and nothing of a slip of the pen are two things."""
-    known = [
-        item.port for item in decoded(ask(targets, "/api/v1/ports?limit=1000"), PortsAnswer).items
-    ]
-    if port not in known:
+    listed = decoded(ask(targets, "/api/v1/ports?limit=1000"), PortsAnswer)
+    known = list(dict.fromkeys(item.port for item in listed.items))
+    if listed.next is None and port not in known:
         raise FlapdError(f"--port {port}: there is no such port; known are: {', '.join(known)}")
 
 

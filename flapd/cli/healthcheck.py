@@ -8,9 +8,10 @@ import msgspec
 
 from flapd.cli.answers import FlapAnswer, PortAnswer, PortsAnswer
 from flapd.cli.client import ask
+from flapd.cli.drain import drain_verdict
 from flapd.cli.flaps import fetch_flaps
 from flapd.cli.output import decoded, give_up_stdout, print_json
-from flapd.cli.target import Target
+from flapd.cli.target import Target, UrlTarget
 from flapd.cli.text import printable, unix_ns
 from flapd.cli.verdict import LOOK_BACK_SECONDS, Facts, Flap, Limits, Port, Verdict, judge
 from flapd.cli.within import within
@@ -37,12 +38,22 @@ def healthcheck(
     window_seconds: float,
     unknown: str,
     as_json: bool,
+    node: Callable[[], str],
 ) -> int:
-    """0 healthy, 1 not; nothing that goes wrong with asking is a no, unless `unknown` says so."""
+    """0 healthy, 1 not; nothing that goes wrong with asking is a no, unless `unknown` says so.
+
+    A hub is asked of `node`.
+    """
     limits = Limits(max_flaps, round(window_seconds * SECOND_NS))
-    verdict = _surely(
-        lambda: within(WITHIN_SECONDS, lambda: judge(_facts(targets(), limits), limits))
-    )
+
+    def find_out() -> Verdict:
+        asked = targets()
+        of_hub = None
+        if isinstance(asked[0], UrlTarget):
+            of_hub = drain_verdict(asked, node(), max_flaps, window_seconds)
+        return judge(_facts(asked, limits), limits) if of_hub is None else of_hub
+
+    verdict = _surely(lambda: within(WITHIN_SECONDS, find_out))
     healthy = (unknown if verdict.health == "unknown" else verdict.health) == "healthy"
     try:
         _say(verdict, healthy, as_json)
@@ -127,7 +138,7 @@ def _port(item: PortAnswer) -> Port:
     return Port(
         name=item.port,
         present=item.watched,
-        missing=item.ever_up and not item.watched,
+        missing=bool(item.ever_up) and not item.watched,
         up=item.up,
         flapping=bool(item.flapping),
         maintenance=bool(item.maintenance),

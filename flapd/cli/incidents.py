@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from flapd.cli.answers import Interval
-from flapd.cli.incident_words import VERDICT_STYLES, money, ports_of, share, words
+from flapd.cli.incident_words import VERDICT_STYLES, money, ports_of
 from flapd.cli.job_answers import IncidentAnswer, IncidentsAnswer
+from flapd.cli.of_node import of_fleet
 from flapd.cli.output import Cell, Column, decoded, note, print_table
 from flapd.cli.pages import fetch, note_more, print_fetched
 from flapd.cli.target import Target
 from flapd.cli.text import amount, gpu_seconds, times
+from flapd.core.incident.words import percent
+from flapd.serve.incident_words import words
 
 _COLUMNS = (
     Column("job"),
@@ -29,7 +32,7 @@ def incidents(
         print_fetched(fetched)
     else:
         items = [one for body in fetched.pages for one in decoded(body, IncidentsAnswer).items]
-        _print(items[:most], utc)
+        _print([of_fleet(one) for one in items[:most]], utc)
     note_more(fetched.next is not None, most)
     return 0
 
@@ -57,7 +60,7 @@ def _began(item: IncidentAnswer, moment: str) -> str:
 
 
 def _row(item: IncidentAnswer) -> list[Cell]:
-    sure = f"\n{share(item.causes[0].probability)}" if item.causes else ""
+    sure = f"\n{percent(item.causes[0].probability)}" if item.causes else ""
     state = "\ngoes on" if item.open else ""
     return [
         Cell(item.job or "none"),

@@ -38,6 +38,7 @@ class Cause(msgspec.Struct, frozen=True):
     symptom: str = ""
     rho: float | None = None
     budget_seconds: Spread | None = None
+    node: str | None = None
 
 
 class IncidentAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +51,8 @@ class IncidentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     open: bool = False
     durable: bool = True
     node: str | None = None
-    """Of a hub."""
+    nodes: list[str] = []
+    """Of a fleet's incident those that had part in it."""
     job: str | None = None
     regime: str | None = None
     regimes: dict[str, float] = {}
@@ -100,6 +102,7 @@ class StallAnswer(msgspec.Struct, frozen=True, kw_only=True):
     end: str | None = None
     seconds: float | None = None
     resolution_seconds: float = 0.0
+    node: str | None = None
     stall_class: str = msgspec.field(name="class", default="unknown")
     ports: list[str] = []
     expected_seconds: float = 0.0

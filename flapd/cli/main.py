@@ -88,6 +88,12 @@ def _run(arguments: argparse.Namespace) -> int:
     return run(_config(arguments), arguments.config)
 
 
+def _hub(arguments: argparse.Namespace) -> int:
+    from flapd.cli.hub import hub  # noqa: PLC0415
+
+    return hub(_config(arguments), arguments.config)
+
+
 def _check(arguments: argparse.Namespace) -> int:
     from flapd.cli.check import check_config  # noqa: PLC0415
 
@@ -168,6 +174,7 @@ def _healthcheck(arguments: argparse.Namespace) -> int:
         arguments.window,
         arguments.unknown,
         arguments.json,
+        lambda: _config(arguments).node.name,
     )
 
 
@@ -217,7 +224,7 @@ def _completion(arguments: argparse.Namespace) -> int:
 def _cost(arguments: argparse.Namespace) -> int:
     from flapd.cli.cost import cost  # noqa: PLC0415
 
-    return cost(arguments, _config(arguments))
+    return cost(arguments, _config(arguments), _socket(arguments))
 
 
 def _advise(arguments: argparse.Namespace) -> int:
@@ -242,6 +249,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
 
 _COMMANDS = {
     "run": _run,
+    "hub": _hub,
     "check-config": _check,
     "status": _status,
     "watch": _watch,

@@ -2,7 +2,8 @@
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from flapd.cli.answers import Module, PortAnswer, PortsAnswer, Witness
 from flapd.cli.client import NoAgentError, ask
 from flapd.cli.findings import silent, silent_everywhere
 from flapd.cli.given import regular
+from flapd.cli.of_node import tells_of_many, with_node
 from flapd.cli.output import Cell, Column, decoded, note, print_json, print_table
 from flapd.cli.target import Target
 from flapd.cli.text import clock_time, printable
@@ -49,7 +51,9 @@ def ports(targets: Sequence[Target], here: Config | None, as_json: bool) -> int:
             raise
         note(f"{error}; what follows is one reading of sysfs, without history")
         body = _surveyed(here)
-    _show(body, as_json)
+        _show(body, as_json)
+    else:
+        _show(body, as_json, partial(tells_of_many, targets))
     return 0
 
 
@@ -76,7 +80,7 @@ def _listed(views: Sequence[PortView]) -> bytes:
     return msgspec.json.encode(PortList(items))
 
 
-def _show(body: bytes, as_json: bool) -> None:
+def _show(body: bytes, as_json: bool, of_many: Callable[[], bool] = lambda: False) -> None:
     if as_json:
         print_json(body)
         return
@@ -84,6 +88,8 @@ def _show(body: bytes, as_json: bool) -> None:
     if not items:
         print("No ports: there is no RDMA device, or the configuration leaves all of them out.")
         return
+    if of_many():
+        items = [with_node(item) for item in items]
     print_table(_COLUMNS, [_row(item) for item in items])
     everywhere = silent_everywhere(items)
     for said in everywhere:
@@ -97,7 +103,7 @@ def _show(body: bytes, as_json: bool) -> None:
 def remarks(item: PortAnswer) -> list[str]:
     """What the table has no room for, a line each."""
     told = silent(item)
-    if not item.ever_up:
+    if item.ever_up is False:
         told.append("was never up here: it is listed and not watched")
     if item.flapping:
         told.append(f"is flapping: penalty {item.penalty or 0:.0f}")

@@ -5,8 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from flapd.cli.answers import Fleet, Jobs, Planned, PortAnswer, PortsAnswer, RunningJob, Status
+from flapd.cli.answers import (
+    Fleet,
+    JobReader,
+    Jobs,
+    Planned,
+    PortAnswer,
+    PortsAnswer,
+    RunningJob,
+    Status,
+)
 from flapd.cli.findings import Finding, Findings, expected
+from flapd.cli.fleet_status import fleet_of, fleet_status
 from flapd.cli.look import look
 from flapd.cli.output import print_json, print_line
 from flapd.cli.target import Target
@@ -18,6 +28,9 @@ _NO_STATUS = "not told over the network; run `flapd status` on the node for all 
 
 def status(targets: Sequence[Target], as_json: bool) -> int:
     """0 well, 1 something is wrong."""
+    fleet = fleet_of(targets)
+    if fleet is not None:
+        return fleet_status(fleet, as_json)
     now = look(targets)
     if as_json:
         print_json(_as_json(now.body, now.found))
@@ -86,6 +99,7 @@ def _agent_facts(told: Status) -> Iterator[tuple[str, str]]:
     if told.jobs is not None:
         yield "jobs", "; ".join(map(job_words, told.jobs.running)) or "none is seen here"
         yield "incidents", _incidents(told.jobs)
+        yield "logs", _logs(told.job_reader)
     for work in told.maintenance:
         yield "maintenance", _planned(work)
 
@@ -113,6 +127,12 @@ def _incidents(jobs: Jobs) -> str:
         return "not known, as the history cannot be read"
     told = ", ".join(f"{one.id} ({one.verdict.replace('_', ' ')})" for one in jobs.incidents)
     return f"{len(jobs.incidents)} go on: {told}" if told else "none goes on"
+
+
+def _logs(reader: JobReader) -> str:
+    behind = f", {size(reader.behind_bytes)} behind" if reader.behind_bytes else ""
+    again = f", reader restarted {reader.restarts} times" if reader.restarts else ""
+    return f"{reader.files} followed{behind}{again}"
 
 
 def _planned(work: Planned) -> str:

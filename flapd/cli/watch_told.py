@@ -2,10 +2,11 @@
 
 from flapd.cli.answers import FlapAnswer, Interval
 from flapd.cli.flaps import cause, lasted
-from flapd.cli.incident_words import VERDICT_STYLES, money, verdict, words
+from flapd.cli.incident_words import VERDICT_STYLES, money, verdict
 from flapd.cli.job_answers import IncidentAnswer
 from flapd.cli.text import count, gpu_seconds, times, unix_ns
 from flapd.cli.watch_feed import Seen
+from flapd.serve.incident_words import words
 
 _Said = tuple[str, str]
 """A sentence and its style."""

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from flapd.cli.asked_time import AskedTime, asked_time
 from flapd.cli.client import ask
 from flapd.cli.job_answers import IncidentAnswer, IncidentDetail, IncidentsAnswer
+from flapd.cli.of_node import of_fleet
 from flapd.cli.output import decoded, note, print_json, print_line
 from flapd.cli.pages import Page
 from flapd.cli.target import Target
@@ -46,7 +47,7 @@ def _tell(targets: Sequence[Target], incident_id: str, as_json: bool, utc: bool)
     told = decoded(body, IncidentDetail)
     if told.id != incident_id:
         note(f"{incident_id} turned out to be part of {told.id}")
-    print_why(told, utc)
+    print_why(of_fleet(told), utc)
     return _FOUND
 
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from flapd.cli.answers import FlapAnswer, Interval
 from flapd.cli.flaps import cause, lasted
-from flapd.cli.incident_words import words
 from flapd.cli.job_answers import FaultAnswer, IncidentDetail, StallAnswer
 from flapd.cli.text import amount, count, shifted, span, unix_ns
+from flapd.serve.incident_words import words
 
 MOST_ROWS = 16
 """What follows from something else is left out first."""

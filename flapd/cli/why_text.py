@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flapd.cli.answers import Spread
-from flapd.cli.incident_words import VERDICT_STYLES, money, share, source, verdict, words
+from flapd.cli.incident_words import VERDICT_STYLES, money, verdict
 from flapd.cli.job_answers import Cause, IncidentDetail, Lost, PolicyValue
 from flapd.cli.output import Cell, Column, print_line, print_table
 from flapd.cli.text import amount, times
 from flapd.cli.why_evidence import Timeline, timeline
+from flapd.core.incident.words import percent
+from flapd.serve.incident_words import source, words
 
 _INDENT = 13
 
@@ -70,7 +72,7 @@ def _figures(incident: IncidentDetail) -> Iterator[tuple[str, str]]:
         yield "policy", policy
     if incident.regimes:
         chances = sorted(incident.regimes.items(), key=lambda one: -one[1])
-        yield "became of it", ", ".join(f"{words(name)} {share(p)}" for name, p in chances if p)
+        yield "became of it", ", ".join(f"{words(name)} {percent(p)}" for name, p in chances if p)
     if incident.lost_seconds is not None:
         yield from _loss(incident, incident.lost_seconds)
     else:
@@ -83,8 +85,8 @@ def _cause(cause: Cause) -> str:
     rho = "" if cause.rho is None else f", {cause.rho:.2f} x the retry budget"
     budget = "" if cause.budget_seconds is None else f" of {_spread(cause.budget_seconds, 's')}"
     return (
-        f"{cause.port} with {share(cause.probability)}; by accident (p0) {share(cause.chance)}; "
-        f"{when}{rho}{budget if rho else ''}"
+        f"{cause.port} with {percent(cause.probability)}; "
+        f"by accident (p0) {percent(cause.chance)}; {when}{rho}{budget if rho else ''}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Connection: one connection to one NATS server, until it ends; the only module that knows nats-py.
+"""Connection: one connection to one NATS server, until it ends; it and pull.py know nats-py.
 
 Its own reconnecting is not used: it holds back what was published meanwhile in memory of its own
 and tries again without jitter. The outbox has everything, and a new connection is made from there.
@@ -65,7 +65,7 @@ class Connection:
         try:
             await asyncio.wait_for(self._dial(context, credentials), _ATTEMPT_SECONDS)
         except (OSError, NatsError, NkeysError, ValueError, asyncio.TimeoutError) as error:
-            raise FleetError(f"{self.server}: {self._said or _words(error)}") from error
+            raise FleetError(f"{self.server}: {self._said or words(error)}") from error
         finally:
             if not self._client.is_connected:
                 await self.close()
@@ -95,10 +95,14 @@ class Connection:
         )
 
     async def _on_error(self, error: Exception) -> None:
-        self._said = _words(error)
+        self._said = words(error)
 
     async def _on_close(self) -> None:
         self.ended.set()
+
+    @property
+    def client(self) -> Client:
+        return self._client
 
     async def publish(self, event: NodeEvent) -> None:
         """Returns once the stream has it; FleetError where it may not, TooLargeError."""
@@ -117,7 +121,7 @@ class Connection:
         except NoStreamResponseError as error:
             raise FleetError(f"{self.server}: no stream takes {subject}") from error
         except (OSError, NatsError, asyncio.TimeoutError) as error:
-            raise FleetError(f"{self.server}: {self._said or _words(error)}") from error
+            raise FleetError(f"{self.server}: {self._said or words(error)}") from error
 
     async def beat(self, heartbeat: Heartbeat) -> None:
         """Nobody acknowledges it; FleetError where it cannot even be sent."""
@@ -125,14 +129,14 @@ class Connection:
             subject = heartbeat_subject(heartbeat.cluster, heartbeat.node)
             await self._client.publish(subject, encode(heartbeat))
         except (OSError, NatsError, asyncio.TimeoutError) as error:
-            raise FleetError(f"{self.server}: {_words(error)}") from error
+            raise FleetError(f"{self.server}: {words(error)}") from error
 
     async def close(self) -> None:
         with suppress(OSError, NatsError, asyncio.TimeoutError):
             await asyncio.wait_for(self._client.close(), _CLOSED_WITHIN_SECONDS)
 
 
-def _words(error: Exception) -> str:
+def words(error: Exception) -> str:
     """For a terminal as well, though a server may have written it."""
     said = "".join(filter(str.isprintable, str(error)))[:_LONGEST_SAID]
     return said.removeprefix("nats: ").strip("'") or type(error).__name__

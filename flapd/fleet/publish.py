@@ -7,16 +7,14 @@ the stream has them in their order.
 
 import asyncio
 import contextlib
-import random
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from itertools import count
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from flapd.fleet.beat import BEAT_SECONDS, Vitals, heartbeat
+from flapd.fleet.connected import Connected, Pauses, growing_pauses
 from flapd.fleet.errors import TooLargeError
 from flapd.fleet.outbox import Outbox
 from flapd.fleet.settings import FleetSettings
@@ -32,19 +30,8 @@ if TYPE_CHECKING:
 EVENTS_A_BATCH = 100
 _REST = 2
 """Times the length of a full batch, in which nothing is told."""
-_LONGEST_PAUSE_SECONDS = 60.0
-_WELL_AFTER_SECONDS = 10.0
-"""A connection that lasted so long is followed by another without a growing pause."""
-
-Pauses = Callable[[], Iterator[float]]
 
 _log = structlog.get_logger("flapd.fleet")
-
-
-def growing_pauses() -> Iterator[float]:
-    """Seconds; spread evenly, so that a cluster that lost its server does not come back at once."""
-    for times in count(1):
-        yield random.uniform(0, min(_LONGEST_PAUSE_SECONDS, 2.0**times))  # noqa: S311 - no secret
 
 
 class Publisher:
@@ -68,27 +55,19 @@ class Publisher:
         self._beat_seconds = beat_seconds
         self._state = Publishing()
         self._too_large = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._more = asyncio.Event()
-        self._stopping = asyncio.Event()
-        self._thread: threading.Thread | None = None
+        self._connected = Connected(settings, node, self._tell, self._state, pauses)
 
     def start(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._run, args=(self._loop,), name="fleet", daemon=True
-        )
-        self._thread.start()
+        self._connected.start()
 
-    def stop(self, within_seconds: float) -> None:
-        """What is not told by then is told after the next start."""
-        self._wake(self._stopping)
-        if self._thread is not None:
-            self._thread.join(within_seconds)
+    def stop(self, within_seconds: float) -> bool:
+        """What is not told by then is told after the next start; False: it has not ended."""
+        return self._connected.stop(within_seconds)
 
     def look(self) -> None:
         """There is more in the journal; from any thread, at once."""
-        self._wake(self._more)
+        self._connected.wake(self._more)
 
     def state(self) -> Publishing:
         """From any thread."""
@@ -97,69 +76,8 @@ class Publisher:
         self._state.events_lost = self._outbox.lost + self._too_large
         return self._state
 
-    def _wake(self, event: asyncio.Event) -> None:
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # it has ended
-                self._loop.call_soon_threadsafe(event.set)
-
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            loop.run_until_complete(self._first_of(self._go_on(), self._stopping.wait()))
-        finally:
-            loop.close()
-
-    async def _first_of(self, *coroutines: Coroutine[Any, Any, object]) -> None:
-        """Ends all with the first that ends, as that one does."""
-        tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _go_on(self) -> None:
-        # Imported here: it takes as long as a flap, and only where there is a fleet.
-        from flapd.fleet.connection import connect  # noqa: PLC0415
-
-        pauses = self._pauses()
-        while True:
-            try:
-                connection = await connect(self._settings, self._node)
-                if await self._tell(connection) >= _WELL_AFTER_SECONDS:
-                    pauses = self._pauses()
-            except FlapdError as error:
-                self._not_connected(str(error))
-            except Exception:  # noqa: BLE001 - the one broad handler: a server may answer anything
-                self._not_connected("by a fault of flapd or of the server, told in the log")
-                _log.exception("fleet_failed")
-            else:
-                self._not_connected(f"{connection.server}: the connection was lost")
-            await asyncio.sleep(next(pauses))
-
-    async def _tell(self, connection: "Connection") -> float:
-        """Until the connection ends; how many seconds that took."""
-        began = time.monotonic()
-        self._state.connected, self._state.server = True, connection.server
-        self._state.reason = ""
-        _log.info("fleet_connected", server=connection.server)
-        try:
-            publish, beat = self._publish(connection), self._beat(connection)
-            await self._first_of(publish, beat, connection.ended.wait())
-        finally:
-            await connection.close()
-        return time.monotonic() - began
-
-    def _not_connected(self, reason: str) -> None:
-        self._state.connected = False
-        self._told_once(reason)
-
-    def _told_once(self, reason: str) -> None:
-        if reason != self._state.reason:
-            self._state.reason = reason
-            _log.warning("fleet_not_told", reason=reason)
+    def _tell(self, connection: "Connection") -> Sequence[Coroutine[Any, Any, object]]:
+        return self._publish(connection), self._beat(connection)
 
     async def _publish(self, connection: "Connection") -> None:
         """For ever; what the stream does not take is tried again, and nothing overtakes it."""
@@ -169,7 +87,7 @@ class Publisher:
             try:
                 await self._publish_all(connection)
             except FlapdError as error:
-                self._told_once(str(error))
+                self._connected.told_once(str(error))
                 await asyncio.sleep(next(pauses))
             else:
                 self._state.reason = ""

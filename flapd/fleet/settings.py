@@ -11,6 +11,17 @@ RIGHT_SERVERS = (
 _Url = Annotated[str, msgspec.Meta(pattern=r"^(?:nats|tls)://[^/@\s?#]+$", max_length=300)]
 
 
+class HubSettings(msgspec.Struct, frozen=True):
+    """What a hub is told besides the fleet that it is of."""
+
+    topology: str = ""
+    """A file that says which switch port is at the other end of each cable; "": there is none."""
+    max_drains: Annotated[
+        int, msgspec.Meta(ge=0, le=1_000_000, description="a whole number from 0 to 1000000")
+    ] = 8
+    """Nodes that `healthcheck` may call unhealthy at one time."""
+
+
 class FleetSettings(msgspec.Struct, frozen=True):
     """Paths are "" where there is none."""
 

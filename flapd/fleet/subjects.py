@@ -30,6 +30,11 @@ def heartbeat_subject(cluster: str, node: str) -> str:
     return f"{HEARTBEATS}.{token(cluster)}.{token(node)}"
 
 
+def heartbeats_of(cluster: str) -> str:
+    """Of all its nodes."""
+    return f"{HEARTBEATS}.{token(cluster)}.*"
+
+
 def inbox_prefix(cluster: str, node: str) -> str:
     """Where answers to a node go, which no other may read."""
     return f"_INBOX.flapd.{token(cluster)}.{token(node)}"

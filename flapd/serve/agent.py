@@ -8,6 +8,7 @@ import msgspec
 
 from flapd.core.fabric.view import MaintenanceView, Snapshot
 from flapd.model.fleet import Publishing
+from flapd.sources.job_reader_link import JobReaderHealth
 from flapd.sources.read_health import ReadHealth
 from flapd.store.history_reader import HistoryReader
 
@@ -26,10 +27,27 @@ class Health(msgspec.Struct):
     restart_needed: tuple[str, ...] = ()
     """Sections of the configuration read last that are not in force until the next start."""
     reads: ReadHealth = msgspec.field(default_factory=ReadHealth)
+    job_reader: JobReaderHealth = msgspec.field(default_factory=JobReaderHealth)
     sources: Mapping[str, Mapping[str, str]] = {}
     """By port key: each of the kernel's sources besides sysfs, "on" or why it tells nothing."""
     fleet: Publishing | None = None
     """None: it is told to no fleet."""
+
+
+class OwnHealth(Protocol):
+    """What an agent and a hub both tell of themselves."""
+
+    @property
+    def history_write_errors(self) -> int: ...
+
+    @property
+    def events_not_durable(self) -> int: ...
+
+    @property
+    def config_reloaded_ok(self) -> bool: ...
+
+    @property
+    def restart_needed(self) -> tuple[str, ...]: ...
 
 
 class About(msgspec.Struct, frozen=True):
@@ -53,10 +71,10 @@ class RecordingStatus(msgspec.Struct, frozen=True):
     until_unix_ns: int
 
 
-class Agent(Protocol):
-    """Called from several threads; no call waits for hardware.
+class Teller(Protocol):
+    """Who tells of what happened: an agent of its node, a hub of all nodes.
 
-    What changes something raises ApiError `unavailable` where the engine does not answer.
+    Called from several threads.
     """
 
     @property
@@ -65,18 +83,25 @@ class Agent(Protocol):
     @property
     def history(self) -> HistoryReader: ...
 
-    @property
-    def health(self) -> Health: ...
-
     def snapshot(self) -> Snapshot: ...
 
     def not_ready(self) -> list[str]:
-        """Why not every watched port is known yet, a sentence each; empty = ready."""
+        """Why not all is known yet that should be, a sentence each; empty = ready."""
         ...
 
     def subscribe(self, committed: Callable[[], None]) -> None:
         """Calls `committed`, in any thread, each time events are in the history and shown."""
         ...
+
+
+class Agent(Teller, Protocol):
+    """No call waits for hardware.
+
+    What changes something raises ApiError `unavailable` where the engine does not answer.
+    """
+
+    @property
+    def health(self) -> Health: ...
 
     def maintain(self, key: str | None, until_ns: int, reason: str) -> tuple[MaintenanceView, ...]:
         """Planned work on a port (None = all) until a monotonic time; all that goes on then."""

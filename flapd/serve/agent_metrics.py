@@ -15,7 +15,7 @@ from flapd import __version__
 from flapd.core.fabric.view import DOWN_SECONDS_BUCKETS, DownHistogram, PortView, Snapshot
 from flapd.model.fleet import Publishing
 from flapd.model.times import SECOND_NS
-from flapd.serve.agent import Health
+from flapd.serve.agent import Health, OwnHealth
 from flapd.serve.labelled import Labels, filled
 from flapd.serve.names import sources_up
 from flapd.sources.read_health import READ_SECONDS, Histogram
@@ -26,13 +26,21 @@ _REASONS = ("EIO", "EINVAL", "ENODEV", "ENOENT", "ETIMEDOUT")
 
 _COUNTERS = {
     "flapd_sampler_restarts": "Times the process that reads the ports was started again.",
-    "flapd_history_write_errors": "Commits to the history that failed.",
     "flapd_events_dropped": "Events that the history will never have: memory was full as well.",
     "flapd_observations_refused": "Observations that the engine could not take, a fault of flapd.",
 }
 
 
 def agent_families(health: Health, history_bytes: int) -> Iterator[Metric]:
+    yield from own_families(health, history_bytes)
+    for name, documentation in _COUNTERS.items():
+        yield CounterMetricFamily(name, documentation, getattr(health, name[len("flapd_") :]))
+    if health.fleet is not None:
+        yield from _fleet_families(health.fleet)
+
+
+def own_families(health: OwnHealth, history_bytes: int) -> Iterator[Metric]:
+    """Of an agent and of a hub alike."""
     build = GaugeMetricFamily(
         "flapd_build_info", "1, with the version of flapd.", labels=["version"]
     )
@@ -48,16 +56,17 @@ def agent_families(health: Health, history_bytes: int) -> Iterator[Metric]:
         "1 where some of the configuration last read is not in force until the next start.",
         float(bool(health.restart_needed)),
     )
-    for name, documentation in _COUNTERS.items():
-        yield CounterMetricFamily(name, documentation, getattr(health, name[len("flapd_") :]))
+    yield CounterMetricFamily(
+        "flapd_history_write_errors",
+        "Commits to the history that failed.",
+        health.history_write_errors,
+    )
     yield GaugeMetricFamily(
         "flapd_events_not_durable",
         "Events that are shown and not yet on disk.",
         health.events_not_durable,
     )
     yield GaugeMetricFamily("flapd_history_bytes", "Size of the history on disk.", history_bytes)
-    if health.fleet is not None:
-        yield from _fleet_families(health.fleet)
 
 
 def _fleet_families(fleet: Publishing) -> Iterator[Metric]:

@@ -10,7 +10,7 @@ from flapd.core.cost.settings import CostSettings
 from flapd.model.errors import FlapdError
 from flapd.model.event import Outage
 from flapd.model.times import SECOND_NS, rfc3339
-from flapd.serve.agent import Agent
+from flapd.serve.agent import Teller
 from flapd.serve.answers import (
     encoded,
     encoded_list,
@@ -22,7 +22,7 @@ from flapd.serve.answers import (
 from flapd.serve.errors import ApiError
 from flapd.serve.items import FlapDetail, FlapItem, FlapList
 from flapd.serve.names import shown_names
-from flapd.serve.parameter import text
+from flapd.serve.parameter import Parameter, text
 from flapd.serve.query import FLAP_PARAMETERS, SPAN_PARAMETERS, flap_query, refuse_backwards
 from flapd.serve.route import Question, Route
 from flapd.serve.summary_item import SummaryItem, summary_item
@@ -33,14 +33,27 @@ from flapd.store.flap_query import FlapQuery, matches
 from flapd.store.history_reader import HistoryReader
 from flapd.store.incident_links import FlapLoss
 
+MOST_PORTS = 1000
+"""Of a fleet, in one summary."""
 _DAY_NS = 86_400 * SECOND_NS
 
 
 class FlapsApi:
-    def __init__(self, agent: Agent, executor: Executor, cost: CostSettings) -> None:
+    def __init__(
+        self,
+        agent: Teller,
+        executor: Executor,
+        cost: CostSettings,
+        parameters: tuple[Parameter, ...] = FLAP_PARAMETERS,
+        *,
+        of_fleet: bool = False,
+    ) -> None:
+        """`of_fleet`: there are many nodes, and ports are named with theirs where that matters."""
+        self._of_fleet = of_fleet
         self._agent = agent
         self._executor = executor
         self._cost = cost
+        self._parameters = parameters
 
     def routes(self) -> Iterable[Route]:
         return (
@@ -50,7 +63,7 @@ class FlapsApi:
                 "Outages, newest first",
                 self._flaps,
                 FlapList,
-                FLAP_PARAMETERS,
+                self._parameters,
             ),
             Route(
                 "GET",
@@ -101,12 +114,26 @@ class FlapsApi:
         return json_answer(body)
 
     def _summary_body(self, span: tuple[int, int], sees_jobs: bool) -> bytes:
-        history = self._agent.history
-        incidents = history.incident_summary(*span) if sees_jobs else None
-        return encoded(summary_item(history.summary(*span), incidents, self._cost, *span))
+        return encoded(
+            span_summary(self._agent.history, span, sees_jobs, self._cost, of_fleet=self._of_fleet)
+        )
 
 
-def undurable_outages(agent: Agent) -> list[Outage]:
+def span_summary(
+    history: HistoryReader,
+    span: tuple[int, int],
+    sees_jobs: bool,
+    cost: CostSettings,
+    *,
+    of_fleet: bool = False,
+) -> SummaryItem:
+    """Of a fleet ports are named with their node, and the worst are told."""
+    incidents = history.incident_summary(*span, of_fleet=of_fleet) if sees_jobs else None
+    told = history.fleet_summary(*span, MOST_PORTS) if of_fleet else history.summary(*span)
+    return summary_item(told, incidents, cost, *span)
+
+
+def undurable_outages(agent: Teller) -> list[Outage]:
     """That the disk has not taken yet."""
     return [event for event in agent.snapshot().undurable if isinstance(event, Outage)]
 

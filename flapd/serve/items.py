@@ -79,6 +79,7 @@ class PortItem(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     revision: int = 1
     durable: bool = True
+    node: str | None = None
     port: str
     device: str
     number: int
@@ -137,6 +138,7 @@ class FlapItem(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     revision: int
     durable: bool = True
+    node: str
     port: str
     guid: str | None
     member: str | None = None

@@ -25,6 +25,7 @@ class JobItem(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     revision: int
     durable: bool = True
+    node: str
     job: str
     kind: str
     world_size: int | None
@@ -54,6 +55,7 @@ class FaultItem(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     revision: int
     durable: bool = True
+    node: str
     time: str | None
     """The best that is known."""
     logged_time: str | None
@@ -92,6 +94,7 @@ class StallItem(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     revision: int
     durable: bool = True
+    node: str
     job: str
     begin: str | None
     end: str | None
@@ -147,6 +150,7 @@ class IncidentItem(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     revision: int
     durable: bool = True
+    node: str
     begin: str | None
     end: str | None
     open: bool
@@ -166,6 +170,12 @@ class IncidentItem(msgspec.Struct, frozen=True, kw_only=True):
     explanation: list[str]
     advice: list[str]
     supersedes: list[str]
+    nodes: list[str]
+    """Of a fleet's incident those that had part in it; else empty."""
+    jobs: list[str]
+    """Likewise all jobs that it hit."""
+    shared_cause: str | None
+    """What took many ports down at once; null where each went down for itself."""
 
 
 class IncidentDetail(IncidentItem, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from flapd.model.fault import Fault
 from flapd.model.incident import Incident
 from flapd.model.job import Job
 from flapd.model.stall import Stall
-from flapd.serve.agent import Agent
+from flapd.serve.agent import Teller
 from flapd.serve.answers import encoded, encoded_list, in_thread, json_answer
 from flapd.serve.errors import ApiError
 from flapd.serve.job_items import (
@@ -24,7 +24,7 @@ from flapd.serve.job_items import (
     StallItem,
     StallList,
 )
-from flapd.serve.parameter import text
+from flapd.serve.parameter import Parameter, text
 from flapd.serve.query import (
     FAULT_PARAMETERS,
     INCIDENT_PARAMETERS,
@@ -35,12 +35,12 @@ from flapd.serve.query import (
 from flapd.serve.route import Question, Route
 from flapd.serve.told import flap_item
 from flapd.serve.told_jobs import (
-    PortNames,
+    Naming,
     fault_item,
     incident_fields,
     incident_item,
     job_item,
-    port_names,
+    naming_of,
     stall_item,
 )
 from flapd.store.database import HistoryError
@@ -89,9 +89,18 @@ _INCIDENTS = _Listed(
 
 
 class JobsApi:
-    def __init__(self, agent: Agent, executor: Executor) -> None:
+    def __init__(
+        self,
+        agent: Teller,
+        executor: Executor,
+        naming: Callable[[], Naming] | None = None,
+        parameters: tuple[Parameter, ...] = (),
+    ) -> None:
+        """`naming` is of one node where it is None; `parameters` are those besides each list's."""
         self._agent = agent
         self._executor = executor
+        self._naming = naming or (lambda: naming_of(agent.snapshot()))
+        self._parameters = parameters
 
     def routes(self) -> Iterable[Route]:
         yield self._list("jobs", "Jobs seen on this node", _JOBS, JOB_PARAMETERS)
@@ -114,7 +123,7 @@ class JobsApi:
             f"{summary}, newest first",
             tell,
             listed.list,
-            parameters,
+            (*self._parameters, *parameters),
             access="jobs",
         )
 
@@ -149,13 +158,12 @@ class JobsApi:
     def _listed(self, listed: _Listed, values: Mapping[str, Any]) -> Any:
         """What the disk has not taken yet stands on top of the first page."""
         asked: Any = query(listed.query, values)
-        snapshot = self._agent.snapshot()
-        names, waiting = port_names(snapshot), _waiting(snapshot.undurable, listed.event)
+        names, waiting = self._naming(), _waiting(self._agent.snapshot().undurable, listed.event)
         page = _asked(lambda: listed.page(self._agent.history, asked))
-        items = [listed.item(one, names) for one in page.items if one.id not in waiting]
+        items = [listed.item(one, names(one.node)) for one in page.items if one.id not in waiting]
         if asked.cursor is None:
             items[:0] = [
-                listed.item(one, names, durable=False)
+                listed.item(one, names(one.node), durable=False)
                 for one in reversed(waiting.values())
                 if matches_job_query(asked, one)
             ]
@@ -167,15 +175,16 @@ class JobsApi:
 
     def _stall(self, stall_id: str) -> StallItem | None:
         found, durable = self._found(Stall, stall_id, self._agent.history.stall)
-        names = port_names(self._agent.snapshot())
-        return None if found is None else stall_item(found, names, durable=durable)
+        if found is None:
+            return None
+        return stall_item(found, self._naming()(found.node), durable=durable)
 
     def incident(self, incident_id: str) -> IncidentDetail | None:
         """With its evidence; None where there is none of this id."""
         found, durable = self._found(Incident, incident_id, self._agent.history.incident)
         if found is None:
             return None
-        evidence = _evidence(found, self._agent.history, port_names(self._agent.snapshot()))
+        evidence = _evidence(found, self._agent.history, self._naming())
         return IncidentDetail(durable=durable, **incident_fields(found), **evidence)
 
     def _found(
@@ -201,7 +210,7 @@ def _asked(ask: Callable[[], Page[_T]]) -> Page[_T]:
         raise ApiError("bad_parameter", str(error), "cursor") from None
 
 
-def _evidence(incident: Incident, history: HistoryReader, names: PortNames) -> dict[str, Any]:
+def _evidence(incident: Incident, history: HistoryReader, names: Naming) -> dict[str, Any]:
     """What the incident names, as far as it is kept."""
     symptoms = incident.symptoms[:MOST_EVIDENCE]
     faults = _kept(history.fault, symptoms)
@@ -212,7 +221,7 @@ def _evidence(incident: Incident, history: HistoryReader, names: PortNames) -> d
     return {
         "flaps": [flap_item(flap, loss=losses.get(flap.id)) for flap in flaps],
         "faults": [fault_item(fault) for fault in faults],
-        "stalls": [stall_item(stall, names) for stall in stalls],
+        "stalls": [stall_item(stall, names(stall.node)) for stall in stalls],
         "job_item": _job_of(incident, history, names),
     }
 
@@ -221,10 +230,10 @@ def _kept(find: Callable[[str], _T | None], ids: Sequence[str]) -> list[_T]:
     return [found for found in map(find, ids) if found is not None]
 
 
-def _job_of(incident: Incident, history: HistoryReader, names: PortNames) -> Any:
+def _job_of(incident: Incident, history: HistoryReader, names: Naming) -> Any:
     if incident.job is None:
         return None
     at = incident.begin_unix_ns
     asked = JobQuery(job=incident.job, since_unix_ns=at, limit=1)
     found = history.jobs(asked).items
-    return job_item(found[0], names) if found else None
+    return job_item(found[0], names(found[0].node)) if found else None

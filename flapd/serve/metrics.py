@@ -1,6 +1,6 @@
 """Metrics: a Snapshot as Prometheus families. What is not known has no sample."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from prometheus_client.core import Metric, UnknownMetricFamily
@@ -12,6 +12,7 @@ from flapd.serve.agent_metrics import agent_families, down_seconds, reading_fami
 from flapd.serve.bonds import with_members
 from flapd.serve.exposition import encode
 from flapd.serve.job_metrics import job_families
+from flapd.serve.log_metrics import log_families
 from flapd.serve.names import named_ports
 from flapd.serve.port_metrics import port_families
 from flapd.serve.settings import CounterChoice
@@ -34,11 +35,14 @@ class Scrape(msgspec.Struct, frozen=True):
 
 def render(scrape: Scrape, accept: str) -> tuple[bytes, str]:
     """The body and its content type: OpenMetrics where `accept` asks for it, else text."""
+    return rendered(families(scrape), accept)
+
+
+def rendered(told: Iterable[Metric], accept: str) -> tuple[bytes, str]:
     _, content_type = choose_encoder(accept)
     if content_type.startswith(_OPENMETRICS):
-        told_apart = map(_told_apart, families(scrape))
-        return encode(told_apart, openmetrics=True), content_type
-    return encode(families(scrape), openmetrics=False), content_type
+        return encode(map(_told_apart, told), openmetrics=True), content_type
+    return encode(told, openmetrics=False), content_type
 
 
 def families(scrape: Scrape) -> Iterator[Metric]:
@@ -49,6 +53,7 @@ def families(scrape: Scrape) -> Iterator[Metric]:
     yield from port_families(views, scrape.counters)
     yield down_seconds(snapshot.down_histogram)
     yield from job_families(snapshot, views, scrape.sees_jobs)
+    yield from log_families(health.job_reader)
 
 
 def _told_apart(family: Metric) -> Metric:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from flapd.core.fabric.catalogue import short_name
 from flapd.core.fabric.view import PortView
+from flapd.model.event import PortChange
 from flapd.model.times import SECOND_NS, rfc3339
 from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, encoded_list, encoded_table, in_thread, json_answer
@@ -20,7 +21,9 @@ from flapd.serve.names import counter_names, named_ports
 from flapd.serve.parameter import bad, instant, names, span, text
 from flapd.serve.query import PAGE_PARAMETERS, SPAN_PARAMETERS, refuse_backwards
 from flapd.serve.route import Question, Route
-from flapd.serve.told import port_item
+from flapd.serve.stream import Names
+from flapd.serve.told import changed_port, port_item
+from flapd.serve.told_jobs import naming_of
 from flapd.store.database import HistoryError
 from flapd.store.samples import SampleTable, samples
 
@@ -90,6 +93,7 @@ class Ports:
             stuck_since_ns=self._snapshot.stuck_readers.get(view.port.device),
             is_blind=view.port.device in self._snapshot.blind,
             sources=self._sources.get(view.port.key, {}),
+            node=self._agent.about.node,
         )
 
     @cached_property
@@ -104,6 +108,17 @@ class Ports:
             key = port_key(view)
             shown[key] = shown.get(key, 0) + counts.get(view.port.key, 0)
         return shown
+
+
+def names_now(agent: Agent) -> Names:
+    """For the stream of an agent."""
+    ports = Ports(agent, time.monotonic_ns())
+
+    def changed(change: PortChange) -> object | None:
+        port = ports.of_key(change.key)
+        return None if port is None else changed_port(port, change)
+
+    return Names(changed, naming_of(agent.snapshot()))
 
 
 class PortsApi:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Protocol
 
 from aiohttp import web
@@ -16,8 +17,8 @@ from flapd.serve.flaps_api import FlapsApi
 from flapd.serve.jobs_api import JobsApi
 from flapd.serve.openapi import document
 from flapd.serve.page.api import PageApi
-from flapd.serve.ports_api import PortsApi
-from flapd.serve.probes import ProbesApi
+from flapd.serve.ports_api import PortsApi, names_now
+from flapd.serve.probes import ProbesApi, scraped, told_to_fleet
 from flapd.serve.recording import RecordingApi
 from flapd.serve.route import LARGEST_BODY_BYTES, Question, Route, wired
 from flapd.serve.settings import USUAL_PRICES, CounterChoice, Prices
@@ -25,7 +26,7 @@ from flapd.serve.status import StatusApi
 from flapd.serve.stream import StreamApi
 
 
-class _Api(Protocol):
+class Api(Protocol):
     def routes(self) -> Iterable[Route]: ...
 
 
@@ -39,16 +40,16 @@ def build_app(
     prices: Prices = USUAL_PRICES,
 ) -> web.Application:
     """An application with all routes; those that change something only where `local`."""
-    stream = StreamApi(agent, executor)
+    stream = StreamApi(agent, executor, partial(names_now, agent))
     jobs = JobsApi(agent, executor)
-    apis: list[_Api] = [
+    apis: list[Api] = [
         PortsApi(agent, executor),
         FlapsApi(agent, executor, prices.cost),
         jobs,
         stream,
-        CostApi(prices.job, prices.cost),
+        CostApi(prices.job, prices.cost, lambda: agent.snapshot().incidents.retries),
         BudgetApi(agent, executor, prices.job, prices.cost),
-        ProbesApi(agent, executor, counters),
+        ProbesApi(agent, executor, scraped(agent, counters), told_to_fleet(agent)),
         PageApi(agent, executor, gate, jobs, prices.cost),
     ]
     app = empty_app()

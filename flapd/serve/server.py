@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -33,23 +34,26 @@ _SHUTDOWN_SECONDS = 0.5
 _log = structlog.get_logger()
 
 
+BuildApp = Callable[[Executor, Gate, bool], web.Application]
+"""With all that one listener answers; True: it is the Unix socket."""
+
+
+def agent_app(
+    agent: Agent, counters: CounterChoice = "errors", prices: Prices = USUAL_PRICES
+) -> BuildApp:
+    return lambda executor, gate, local: build_app(
+        agent, executor, gate, counters, local=local, prices=prices
+    )
+
+
 class Server:
     """Serves from start() to stop(); both are called once, on one loop."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        settings: HttpSettings,
-        socket_path: Path,
-        counters: CounterChoice = "errors",
-        prices: Prices = USUAL_PRICES,
-    ) -> None:
-        self._agent = agent
+    def __init__(self, build: BuildApp, settings: HttpSettings, socket_path: Path) -> None:
+        self._build = build
         self._settings = settings
         self._listen = parse_listen(settings.listen)
         self._socket_path = socket_path
-        self._counters = counters
-        self._prices = prices
         self._executor: Executor = ThreadPoolExecutor(_THREADS, "serve")
         self._runners: list[web.AppRunner] = []
         self._local: asyncio.AbstractServer | None = None
@@ -87,15 +91,7 @@ class Server:
     async def _run(self, *, local: bool) -> web.Server:
         gate = Gate(self._settings, local=local)
         runner = web.AppRunner(
-            build_app(
-                self._agent,
-                self._executor,
-                gate,
-                self._counters,
-                local=local,
-                prices=self._prices,
-            ),
-            shutdown_timeout=_SHUTDOWN_SECONDS,
+            self._build(self._executor, gate, local), shutdown_timeout=_SHUTDOWN_SECONDS
         )
         await runner.setup()
         self._runners.append(runner)

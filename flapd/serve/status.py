@@ -21,6 +21,7 @@ from flapd.serve.names import sources_up
 from flapd.serve.recording import recording_item
 from flapd.serve.route import Question, Route
 from flapd.serve.told_jobs import PortNames, job_item, port_names, time_of
+from flapd.sources.job_reader_link import JobReaderHealth
 from flapd.store.database import HistoryError
 from flapd.store.job_queries import IncidentQuery
 
@@ -35,6 +36,24 @@ class SamplerItem(msgspec.Struct, frozen=True):
     """Device -> how many times slower than configured it is read, where its reads take long."""
     rings_missing: dict[str, int]
     """Device -> rings of its ports that could not be made: what they were for is not remembered."""
+
+
+class JobReaderItem(msgspec.Struct, frozen=True):
+    """Logs and dumps of jobs; all but the restarts since its last start."""
+
+    restarts: int
+    files: int
+    """Logs that are followed."""
+    bytes: int
+    behind_bytes: int
+    """That are in logs and not read yet."""
+    dumps: int
+    unknown_warnings: int
+    """Of NCCL, in forms that are not known."""
+    faults_held_back: int
+    """That said the same as many before them."""
+    failures: dict[str, str]
+    """What cannot be read now, and why: files, patterns, the journal, processes."""
 
 
 class HistoryItem(msgspec.Struct, frozen=True):
@@ -121,6 +140,7 @@ class Status(msgspec.Struct, frozen=True):
     sources: dict[str, bool]
     """Source -> it tells of at least one port."""
     sampler: SamplerItem
+    job_reader: JobReaderItem
     history: HistoryItem
     recording: RecordingItem | None
     ports: PortsSummary
@@ -162,6 +182,7 @@ def status_of(agent: Agent) -> Status:
         reasons=reasons,
         sources=sources_up(snapshot.ports, health.sources),
         sampler=_sampler(agent, snapshot, now_ns),
+        job_reader=_job_reader(agent.health.job_reader),
         history=_history(agent),
         recording=None if recording is None else recording_item(recording),
         ports=_ports(snapshot),
@@ -194,6 +215,20 @@ def _sampler(agent: Agent, snapshot: Snapshot, now_ns: int) -> SamplerItem:
         stuck=stuck,
         slowed=dict(reads.slowed),
         rings_missing=dict(reads.rings_missing),
+    )
+
+
+def _job_reader(health: JobReaderHealth) -> JobReaderItem:
+    reads = health.reads
+    return JobReaderItem(
+        restarts=health.restarts,
+        files=reads.files,
+        bytes=reads.bytes,
+        behind_bytes=reads.behind_bytes,
+        dumps=reads.dumps,
+        unknown_warnings=reads.unknown_warnings,
+        faults_held_back=reads.faults_held_back,
+        failures=dict(reads.failures),
     )
 
 

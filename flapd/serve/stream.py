@@ -5,10 +5,10 @@ slow client has not taken waits in the journal and nowhere else.
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -17,15 +17,14 @@ from flapd.model.fault import Fault
 from flapd.model.incident import Incident
 from flapd.model.job import Job
 from flapd.model.stall import Stall
-from flapd.serve.agent import Agent
+from flapd.serve.agent import Teller
 from flapd.serve.answers import encoded, in_thread, written
 from flapd.serve.errors import ApiError
 from flapd.serve.items import GapItem
 from flapd.serve.parameter import bad, whole
-from flapd.serve.ports_api import Ports
 from flapd.serve.route import Question, Route
-from flapd.serve.told import changed_port, flap_item
-from flapd.serve.told_jobs import fault_item, incident_item, job_item, port_names, stall_item
+from flapd.serve.told import flap_item
+from flapd.serve.told_jobs import Naming, fault_item, incident_item, job_item, stall_item
 
 MOST_STREAMS = 64
 PING_SECONDS = 15.0
@@ -36,12 +35,21 @@ _LAST_EVENT_ID = whole("last_event_id")
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
+class Names(NamedTuple):
+    """How ports are known now."""
+
+    changed: Callable[[PortChange], object | None]
+    """The item of a port that changed; None where it has been forgotten since."""
+    naming: Naming
+
+
 class StreamApi:
     """Streams of one listener."""
 
-    def __init__(self, agent: Agent, executor: Executor) -> None:
+    def __init__(self, agent: Teller, executor: Executor, names: Callable[[], Names]) -> None:
         self._agent = agent
         self._executor = executor
+        self._names = names
         self._streams = 0
         self._is_closed = False
         self._more = asyncio.Event()
@@ -124,7 +132,8 @@ class StreamApi:
     def _read(self, seq: int, sees_jobs: bool) -> tuple[int, bytes]:
         """The next events, as they are sent, and the number of the last."""
         found = self._agent.history.events_after(seq, _AT_ONCE)
-        told_as = _Items(self._agent, [event for _number, event in found], sees_jobs)
+        events = [event for _number, event in found]
+        told_as = _Items(self._agent, self._names(), events, sees_jobs)
         told = [
             _piece(str(event.__struct_config__.tag), number, item)
             for number, event in found
@@ -152,29 +161,29 @@ def _wanted(question: Question) -> int | None:
 class _Items:
     """Items of some events, as the agent knows ports and incidents now."""
 
-    def __init__(self, agent: Agent, events: Sequence[Event], sees_jobs: bool) -> None:
+    def __init__(
+        self, agent: Teller, names: Names, events: Sequence[Event], sees_jobs: bool
+    ) -> None:
         self._sees_jobs = sees_jobs
-        self._ports = Ports(agent, time.monotonic_ns())
+        self._names = names
         flaps = [event.id for event in events if isinstance(event, Outage)]
         self._losses = agent.history.losses(flaps) if sees_jobs else {}
-        self._names = port_names(agent.snapshot())
 
     def of(self, event: Event) -> object | None:
         """None for what may not be told, and for a port that has been forgotten since."""
         if isinstance(event, Outage):
             return flap_item(event, loss=self._losses.get(event.id))
         if isinstance(event, PortChange):
-            port = self._ports.of_key(event.key)
-            return None if port is None else changed_port(port, event)
+            return self._names.changed(event)
         return self._of_jobs(event) if self._sees_jobs else None
 
     def _of_jobs(self, event: Fault | Stall | Job | Incident) -> object:
         if isinstance(event, Fault):
             return fault_item(event)
         if isinstance(event, Stall):
-            return stall_item(event, self._names)
+            return stall_item(event, self._names.naming(event.node))
         if isinstance(event, Job):
-            return job_item(event, self._names)
+            return job_item(event, self._names.naming(event.node))
         return incident_item(event)
 
 

@@ -47,6 +47,7 @@ def flap_item(
         black_box=black_box,
         id=outage.id,
         revision=outage.revision,
+        node=outage.node,
         port=outage.port,
         guid=outage.guid,
         member=outage.member,
@@ -87,6 +88,7 @@ def port_item(
     stuck_since_ns: int | None = None,
     is_blind: bool = False,
     sources: Mapping[str, str] = _NO_SOURCES,
+    node: str | None = None,
 ) -> PortItem:
     """The port at the monotonic time `now_ns`; `flaps_24h` is None without a history.
 
@@ -95,6 +97,7 @@ def port_item(
     told = _identity(view) | _link(view) | _counted(view)
     return PortItem(
         **told,
+        node=node,
         flaps_24h=flaps_24h,
         stale_seconds=_seconds_since(view.last_read_ns, now_ns),
         sources={"sysfs": sysfs_source(view, now_ns, stuck_since_ns, is_blind), **sources},

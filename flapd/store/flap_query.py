@@ -19,6 +19,7 @@ class FlapQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     since_unix_ns: int | None = None
     until_unix_ns: int | None = None
+    node: str | None = None
     port: str | None = None
     guid: str | None = None
     kind: Kind | None = None

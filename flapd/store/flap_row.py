@@ -19,6 +19,7 @@ def flap_facet(outage: Outage) -> dict[str, Any]:
 
 def flap_row(outage: Outage) -> dict[str, Any]:
     return {
+        "node": outage.node,
         "key": outage.key,
         "port": outage.port,
         "guid": outage.guid,

@@ -38,17 +38,19 @@ from flapd.store.job_queries import (
     find_jobs,
     find_stalls,
 )
+from flapd.store.node_beats import Heard, kept_beats
 from flapd.store.shelf import FAULTS, FLAPS, INCIDENTS, STALLS, Shelf
-from flapd.store.summary import Summary, summarise
+from flapd.store.summary import FleetSummary, Summary, summarise, summarise_fleet
 
 _T = TypeVar("_T")
 _log = structlog.get_logger("flapd.history")
-_FLAPS_PER_PORT = f"""
-SELECT key, count(*) FROM flaps
-WHERE down_unix_ns >= ?
+_COUNTED = f"""
+down_unix_ns >= ?
     AND facet IN (SELECT facet FROM facets WHERE cause IN ({", ".join("?" * len(COUNTED_CAUSES))}))
 GROUP BY key
 """  # noqa: S608 - only question marks are put in
+_FLAPS_PER_PORT = f"SELECT key, count(*) FROM flaps WHERE {_COUNTED}"  # noqa: S608
+_FLAPS_PER_PORT_OF_NODE = f"SELECT key, count(*) FROM flaps WHERE node = ? AND {_COUNTED}"  # noqa: S608
 
 
 class HistoryReader:
@@ -118,10 +120,15 @@ class HistoryReader:
             row = connection.execute(question, (item_id,)).fetchone()
         return None if row is None else decoded_as(kind, row[0])
 
-    def flaps_per_port(self, since_unix_ns: int) -> dict[str, int]:
-        """Port key -> outages of causes that count, that began at or after `since_unix_ns`."""
+    def flaps_per_port(self, since_unix_ns: int, node: str | None = None) -> dict[str, int]:
+        """Port key -> outages of causes that count, that began at or after `since_unix_ns`.
+
+        Of one node of a fleet, where it is named.
+        """
+        question = _FLAPS_PER_PORT if node is None else _FLAPS_PER_PORT_OF_NODE
+        of_node = () if node is None else (node,)
         with self._connection() as connection:
-            return dict(connection.execute(_FLAPS_PER_PORT, (since_unix_ns, *COUNTED_CAUSES)))
+            return dict(connection.execute(question, (*of_node, since_unix_ns, *COUNTED_CAUSES)))
 
     def black_box(self, flap_id: str) -> BlackBox | None:
         """The samples around an outage, so far; None where none are kept and none are to come."""
@@ -137,10 +144,17 @@ class HistoryReader:
         with self._connection() as connection, transaction(connection, "BEGIN"):
             return summarise(connection, since_unix_ns, until_unix_ns)
 
-    def incident_summary(self, since_unix_ns: int, until_unix_ns: int) -> IncidentSummary:
-        """Incidents that overlap the span, added up."""
+    def fleet_summary(self, since_unix_ns: int, until_unix_ns: int, most: int) -> FleetSummary:
+        """The same of many nodes, of whose ports the worst are told."""
         with self._connection() as connection, transaction(connection, "BEGIN"):
-            return summarise_incidents(connection, since_unix_ns, until_unix_ns)
+            return summarise_fleet(connection, since_unix_ns, until_unix_ns, most)
+
+    def incident_summary(
+        self, since_unix_ns: int, until_unix_ns: int, *, of_fleet: bool = False
+    ) -> IncidentSummary:
+        """Incidents that overlap the span, added up; of a fleet ports are named with their node."""
+        with self._connection() as connection, transaction(connection, "BEGIN"):
+            return summarise_incidents(connection, since_unix_ns, until_unix_ns, of_fleet=of_fleet)
 
     def history_bytes(self) -> int:
         """On the disk: database and write-ahead log."""
@@ -175,6 +189,11 @@ class HistoryReader:
         with self._connection() as connection:
             rows = connection.execute(question, (event_id, revision)).fetchall()
         return [decoded_event(kind, body) for kind, body in rows]
+
+    def beats(self, since_unix_ns: int) -> list[Heard]:
+        """The last heartbeat of each node that was heard since then."""
+        with self._connection() as connection:
+            return kept_beats(connection, since_unix_ns)
 
     def close(self) -> None:
         """Close the connections of all threads; none may be reading."""

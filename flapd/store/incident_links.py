@@ -5,7 +5,7 @@ incidents of a port are index ranges as well (shelf.py).
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -33,9 +33,9 @@ INCIDENTS_OF_PORT = INCIDENTS._replace(
 
 _LINK = """
 INSERT OR REPLACE INTO flap_incidents
-    (flap, incident, link_job, link_port, gpu_low, gpu_likely, gpu_high,
+    (flap, incident, link_job, link_port, link_node, gpu_low, gpu_likely, gpu_high,
     flap_facet, flap_down_unix_ns, incident_facet, incident_begin_unix_ns)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, flaps.facet, flaps.down_unix_ns,
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, flaps.facet, flaps.down_unix_ns,
     incidents.facet, incidents.begin_unix_ns
 FROM incidents LEFT JOIN flaps ON flaps.id = ?1 WHERE incidents.id = ?2
 """
@@ -62,12 +62,17 @@ class FlapLoss(msgspec.Struct, frozen=True):
 def link_incident(connection: sqlite3.Connection, incident: Incident) -> None:
     """In place of what its revision before said."""
     unlink_incident(connection, incident.id)
-    ports = {cause.flap: cause.port for cause in incident.causes}
-    for flap in dict.fromkeys([*ports, *incident.flap_gpu_seconds]):
+    causes = {cause.flap: (cause.port, cause.node) for cause in incident.causes}
+    for flap in dict.fromkeys([*causes, *incident.flap_gpu_seconds]):
         loss = incident.flap_gpu_seconds.get(flap)
         gpu = (None, None, None) if loss is None else (loss.low, loss.likely, loss.high)
-        link = (flap, incident.id, incident.job, ports.get(flap), *gpu)
+        link = (flap, incident.id, incident.job, *causes.get(flap, (None, None)), *gpu)
         connection.execute(_LINK, link)
+    nodes = [(node, incident.id) for node in {*incident.nodes, incident.node}]
+    connection.executemany("INSERT INTO incident_nodes VALUES (?, ?)", nodes)
+    if incident.job is None:
+        jobs = [(job, incident.id) for job in incident.jobs]
+        connection.executemany("INSERT INTO incident_jobs VALUES (?, ?)", jobs)
     others = [(other, incident.id) for other in incident.supersedes if other != incident.id]
     connection.executemany("INSERT OR IGNORE INTO superseded VALUES (?, ?)", others)
     # Of two that say so of each other, the one that was told last is right.
@@ -76,11 +81,17 @@ def link_incident(connection: sqlite3.Connection, incident: Incident) -> None:
 
 def unlink_incident(connection: sqlite3.Connection, incident_id: str) -> None:
     connection.execute("DELETE FROM flap_incidents WHERE incident = ?", (incident_id,))
+    for table in ("incident_nodes", "incident_jobs"):
+        connection.execute(f"DELETE FROM {table} WHERE incident = ?", (incident_id,))  # noqa: S608
     connection.execute("DELETE FROM superseded WHERE by_incident = ?", (incident_id,))
 
 
 def follow_flap(connection: sqlite3.Connection, outage: Outage) -> None:
-    connection.execute(_FOLLOW, (outage.id,))
+    follow_flaps(connection, [outage.id])
+
+
+def follow_flaps(connection: sqlite3.Connection, flap_ids: Iterable[str]) -> None:
+    connection.executemany(_FOLLOW, ((flap_id,) for flap_id in flap_ids))
 
 
 def losses_of(connection: sqlite3.Connection, flap_ids: Sequence[str]) -> dict[str, FlapLoss]:

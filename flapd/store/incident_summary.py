@@ -10,6 +10,7 @@ import msgspec
 from flapd.model.loss import Range
 from flapd.store.shelf import INCIDENTS
 from flapd.store.span import clamped, longest_ns
+from flapd.store.summary import port_of_node
 
 NOTHING = Range(0.0, 0.0, 0.0)
 _LOWEST = -(2**63)
@@ -67,20 +68,23 @@ WHERE facet = ? AND begin_unix_ns BETWEEN ? AND ? AND end_unix_ns >= ? AND {INCI
 """  # noqa: S608 - a condition of ours
 
 _OF_PORTS = f"""
-SELECT link_port, total(flap_incidents.gpu_low), total(flap_incidents.gpu_likely),
+SELECT link_port, link_node, total(flap_incidents.gpu_low), total(flap_incidents.gpu_likely),
     total(flap_incidents.gpu_high)
 FROM incidents INDEXED BY incidents_by_facet
 CROSS JOIN flap_incidents ON flap_incidents.incident = incidents.id
 WHERE facet = ? AND begin_unix_ns BETWEEN ? AND ? AND end_unix_ns >= ? AND {INCIDENTS.shown}
     AND link_port IS NOT NULL AND flap_incidents.gpu_likely IS NOT NULL
-GROUP BY link_port
+GROUP BY link_node, link_port
 """  # noqa: S608 - likewise
 
 
 def summarise_incidents(
-    connection: sqlite3.Connection, since_unix_ns: int, until_unix_ns: int
+    connection: sqlite3.Connection, since_unix_ns: int, until_unix_ns: int, *, of_fleet: bool
 ) -> IncidentSummary:
-    """Incidents that overlap the span, borders included: an index range of each facet."""
+    """Incidents that overlap the span, borders included: an index range of each facet.
+
+    `of_fleet`: ports are told apart by their node as well.
+    """
     by_verdict: dict[str, IncidentTally] = defaultdict(IncidentTally)
     by_regime: dict[str, IncidentTally] = defaultdict(IncidentTally)
     by_port: dict[str, Range] = defaultdict(lambda: NOTHING)
@@ -95,8 +99,9 @@ def summarise_incidents(
         if regime:
             by_regime[regime] += tally
         still_open += tally.incidents if status == "open" else 0
-        for port, *gpu in connection.execute(_OF_PORTS, span):
-            by_port[port] = sum_of((by_port[port], Range(*gpu)))
+        for port, node, *gpu in connection.execute(_OF_PORTS, span):
+            name = port_of_node(node, port) if of_fleet else port
+            by_port[name] = sum_of((by_port[name], Range(*gpu)))
     return IncidentSummary(dict(by_verdict), dict(by_regime), still_open, dict(by_port))
 
 

@@ -4,6 +4,7 @@ import sqlite3
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from flapd.model.event import Cause
 from flapd.model.fault import Fault, FaultKind
@@ -36,6 +37,7 @@ class _Query(msgspec.Struct, frozen=True, kw_only=True):
 
     since_unix_ns: int | None = None
     until_unix_ns: int | None = None
+    node: str | None = None
     job: str | None = None
     limit: int = 100
     cursor: str | None = None
@@ -59,6 +61,8 @@ class StallQuery(_Query, frozen=True, kw_only=True):
 
 
 class IncidentQuery(_Query, frozen=True, kw_only=True):
+    """A node is one that had part in it."""
+
     verdict: Verdict | None = None
     regime: Regime | None = None
     status: str | None = None
@@ -94,7 +98,11 @@ def find_stalls(connection: sqlite3.Connection, query: StallQuery) -> Page[Stall
 def find_incidents(connection: sqlite3.Connection, query: IncidentQuery) -> Page[Incident]:
     """None that became another one."""
     shelf = INCIDENTS if query.port is None else INCIDENTS_OF_PORT
-    return _page(connection, shelf, query, Incident, _wish(query))
+    wish = _wish(query)
+    if connection.execute(_HIT_BESIDES_OTHERS, (query.job,)).fetchone():
+        wish.rows.add(_HIT_JOB, query.job, query.job)
+        query = replace(query, job=None)
+    return _page(connection, shelf, query, Incident, wish)
 
 
 def _page(
@@ -111,6 +119,10 @@ def _page(
     )
 
 
+_HIT_BESIDES_OTHERS = "SELECT 1 FROM incident_jobs WHERE job = ? LIMIT 1"
+_HIT_JOB = """
+(incidents.job = ? OR incidents.id IN (SELECT incident FROM incident_jobs WHERE job = ?))
+"""
 _NAMES_FLAP = """
 EXISTS (
     SELECT 1 FROM flap_incidents AS link JOIN flaps ON flaps.id = link.flap
@@ -121,7 +133,10 @@ EXISTS (
 
 def _wish(query: IncidentQuery) -> Wish:
     rows = Condition()
+    rows.add("incidents.id IN (SELECT incident FROM incident_nodes WHERE node = ?)", query.node)
     rows.add("link_port = ?", query.port)
+    if query.port is not None:
+        rows.add("link_node = ?", query.node)
     rows.add(_NAMES_FLAP.format("facets.cause = ?"), query.cause)
     long_enough = _NAMES_FLAP.format("(flaps.down_ns_max IS NULL OR flaps.down_ns_max >= ?)")
     rows.add(long_enough, query.min_down_ns)

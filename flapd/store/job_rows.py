@@ -16,7 +16,7 @@ def job_facet(job: Job) -> dict[str, Any]:
 
 
 def job_row(job: Job) -> dict[str, Any]:
-    return {"job": job.job, **_span(job.since_unix_ns, job.until_unix_ns)}
+    return {"node": job.node, "job": job.job, **_span(job.since_unix_ns, job.until_unix_ns)}
 
 
 def fault_facet(fault: Fault) -> dict[str, Any]:
@@ -26,6 +26,7 @@ def fault_facet(fault: Fault) -> dict[str, Any]:
 def fault_row(fault: Fault) -> dict[str, Any]:
     """It lies anywhere between the ends of its error; one without a time may be of any time."""
     who = {
+        "node": fault.node,
         "job": fault.job,
         "rank": fault.rank,
         "host": fault.host,
@@ -43,7 +44,7 @@ def stall_facet(stall: Stall) -> dict[str, Any]:
 
 
 def stall_row(stall: Stall) -> dict[str, Any]:
-    return {"job": stall.job, **_span(stall.begin_unix_ns, stall.end_unix_ns)}
+    return {"node": stall.node, "job": stall.job, **_span(stall.begin_unix_ns, stall.end_unix_ns)}
 
 
 def incident_facet(incident: Incident) -> dict[str, Any]:

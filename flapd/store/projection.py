@@ -24,25 +24,25 @@ from flapd.store.job_rows import (
 from flapd.store.shelf import FAULTS, FLAPS, INCIDENTS, JOBS, STALLS, Shelf, put
 
 
-class _Projected(NamedTuple):
+class Projected(NamedTuple):
     shelf: Shelf
     facet: Callable[[Any], Mapping[str, Any]]
     row: Callable[[Any], Mapping[str, Any]]
     then: Callable[[sqlite3.Connection, Any], None] | None = None
 
 
-_PROJECTED: dict[type, _Projected] = {
-    Outage: _Projected(FLAPS, flap_facet, flap_row, follow_flap),
-    Job: _Projected(JOBS, job_facet, job_row),
-    Fault: _Projected(FAULTS, fault_facet, fault_row),
-    Stall: _Projected(STALLS, stall_facet, stall_row),
-    Incident: _Projected(INCIDENTS, incident_facet, incident_row, link_incident),
+PROJECTED: dict[type, Projected] = {
+    Outage: Projected(FLAPS, flap_facet, flap_row, follow_flap),
+    Job: Projected(JOBS, job_facet, job_row),
+    Fault: Projected(FAULTS, fault_facet, fault_row),
+    Stall: Projected(STALLS, stall_facet, stall_row),
+    Incident: Projected(INCIDENTS, incident_facet, incident_row, link_incident),
 }
 
 
 def project(connection: sqlite3.Connection, event: Event, seq: int, body: bytes) -> bool:
     """Whether it is a revision that is shown from now on."""
-    how = _PROJECTED.get(type(event))
+    how = PROJECTED.get(type(event))
     if how is None:
         return False
     identity = {"id": event.id, "revision": event.revision, "seq": seq, "body": body}

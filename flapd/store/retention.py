@@ -30,7 +30,12 @@ _HIGHEST = 2**63 - 1
 _LINKS = tuple(
     f"DELETE FROM {table} WHERE {column} = (SELECT id FROM journal WHERE seq = ?) "  # noqa: S608
     f"AND NOT EXISTS (SELECT 1 FROM incidents WHERE id = {column})"
-    for table, column in (("flap_incidents", "incident"), ("superseded", "by_incident"))
+    for table, column in (
+        ("flap_incidents", "incident"),
+        ("incident_nodes", "incident"),
+        ("incident_jobs", "incident"),
+        ("superseded", "by_incident"),
+    )
 )
 """Of incidents that are gone."""
 

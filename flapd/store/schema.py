@@ -218,7 +218,37 @@ CREATE TABLE superseded (
 CREATE INDEX superseded_by ON superseded (by_incident);
 """
 
-MIGRATIONS: tuple[str, ...] = (_HISTORY, _BLACK_BOXES, _JOBS)
+# Of which node each is, for a history of many (intake.py); of one node nobody asks which, so what
+# was there before stays without.
+_NODES = """
+ALTER TABLE flaps ADD COLUMN node TEXT;
+ALTER TABLE jobs ADD COLUMN node TEXT;
+ALTER TABLE faults ADD COLUMN node TEXT;
+ALTER TABLE stalls ADD COLUMN node TEXT;
+ALTER TABLE flap_incidents ADD COLUMN link_node TEXT;
+DROP INDEX flaps_by_facet;
+CREATE INDEX flaps_by_facet ON flaps
+    (facet, down_unix_ns, id, end_unix_ns, node, port, count, down_ns_min, down_ns_max);
+CREATE INDEX flaps_by_node ON flaps (node, facet, down_unix_ns, id);
+CREATE INDEX jobs_by_node ON jobs (node, facet, begin_unix_ns, id);
+CREATE INDEX faults_by_node ON faults (node, facet, at_unix_ns, id);
+CREATE INDEX stalls_by_node ON stalls (node, facet, begin_unix_ns, id);
+CREATE TABLE incident_nodes (
+    node TEXT NOT NULL,
+    incident TEXT NOT NULL,
+    PRIMARY KEY (node, incident)
+) WITHOUT ROWID;
+CREATE INDEX nodes_of_incident ON incident_nodes (incident);
+CREATE TABLE incident_jobs (
+    job TEXT NOT NULL,
+    incident TEXT NOT NULL,
+    PRIMARY KEY (job, incident)
+) WITHOUT ROWID;
+CREATE INDEX jobs_of_incident ON incident_jobs (incident);
+CREATE TABLE nodes (node TEXT PRIMARY KEY, seen_unix_ns INTEGER NOT NULL, beat BLOB NOT NULL);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_HISTORY, _BLACK_BOXES, _JOBS, _NODES)
 
 
 def migrate(

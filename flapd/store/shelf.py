@@ -45,20 +45,20 @@ FLAPS = Shelf(
     "flaps",
     "facets",
     ("kind", "status", "cause", "layer", "seen"),
-    ("port", "guid"),
+    ("node", "port", "guid"),
     "down_unix_ns",
     "down_unix_ns",
 )
-JOBS = Shelf("jobs", "job_facets", ("kind",), ("job",))
+JOBS = Shelf("jobs", "job_facets", ("kind",), ("node", "job"))
 FAULTS = Shelf(
     "faults",
     "fault_facets",
     ("kind",),
-    ("job", "rank", "host"),
+    ("node", "job", "rank", "host"),
     "at_unix_ns",
     shown="merged_into IS NULL",
 )
-STALLS = Shelf("stalls", "stall_facets", ("stall_class",), ("job",))
+STALLS = Shelf("stalls", "stall_facets", ("stall_class",), ("node", "job"))
 INCIDENTS = Shelf(
     "incidents",
     "incident_facets",
@@ -118,12 +118,19 @@ def put(
     connection: sqlite3.Connection, shelf: Shelf, facet: Mapping[str, Any], row: Mapping[str, Any]
 ) -> bool:
     """Puts a revision on the shelf; False where it is not above the one that is there."""
-    facet_values = tuple(facet.values())
-    connection.execute(_facet_statement(shelf.facets, tuple(facet)), facet_values)
-    number = connection.execute(_number_statement(shelf.facets, tuple(facet)), facet_values)
+    number = facet_number(connection, shelf, facet)
     values = [clamped(value) for value in row.values()]
     statement = _row_statement(shelf.table, tuple(row))
-    return connection.execute(statement, [*number.fetchone(), *values]).rowcount > 0
+    return connection.execute(statement, [number, *values]).rowcount > 0
+
+
+def facet_number(connection: sqlite3.Connection, shelf: Shelf, facet: Mapping[str, Any]) -> int:
+    """Of a combination of classifying columns, which exists from then on."""
+    values = tuple(facet.values())
+    connection.execute(_facet_statement(shelf.facets, tuple(facet)), values)
+    found = connection.execute(_number_statement(shelf.facets, tuple(facet)), values)
+    (number,) = found.fetchone()
+    return int(number)
 
 
 @cache
@@ -222,10 +229,17 @@ def _facets(
 def _row_condition(shelf: Shelf, query: Query, wish: Wish, after: Position | None) -> Condition:
     condition = wish.rows.copy()
     condition.add(shelf.shown)
-    for column in shelf.keys:
-        condition.add(f"{column} = ?", getattr(query, column))
+    _add_keys(condition, shelf, query)
     condition.add("end_unix_ns >= ?", query.since_unix_ns)
     condition.add(f"{shelf.begin} <= ?", query.until_unix_ns)
     if after is not None:
         condition.add(f"({shelf.position}, {shelf.id}) < (?, ?)", *after)
     return condition
+
+
+def _add_keys(condition: Condition, shelf: Shelf, query: Query) -> None:
+    """Of one node all else is looked through: a port's name is the same on every node."""
+    of_node = getattr(query, "node", None) is not None
+    for column in shelf.keys:
+        written = f"+{column}" if of_node and column != "node" else column
+        condition.add(f"{written} = ?", getattr(query, column))

@@ -19,6 +19,7 @@ from flapd.fleet.subjects import event_subject, heartbeat_subject, inbox_prefix
 from flapd.model.fleet import FLEET_VERSION, NodeEvent, decode_node_event, encode
 from tests.fleet.nats_server import PATIENCE_SECONDS, ROOT, NatsServer, make_stream, messages
 from tests.fleet.telling import NODE, Telling, telling
+from tests.fleet.test_consume import Store, reading
 from tests.fleet.test_publish import is_told, until
 from tests.store.outages import outage
 
@@ -269,3 +270,20 @@ async def test_without_a_key_nobody_is_let_in(site: Site, node: Telling) -> None
 
     await until(lambda: "Authorization Violation" in node.state().reason, "the reason")
     assert not node.state().connected
+
+
+async def test_a_hub_reads_all_that_the_nodes_tell(site: Site, node: Telling) -> None:
+    """With no more rights than it is given."""
+    node.commit(outage())
+    node.publish(
+        site.url, tls_ca=str(site.ca_file), credentials=str(site.directory / f"{NODE}.seed")
+    )
+    store = Store()
+    credentials = {"tls_ca": str(site.ca_file), "credentials": str(site.directory / "hub.seed")}
+
+    async with reading(store, site.url, **credentials) as consumer:
+        await until(lambda: store.events == [outage()], "the event")
+        await until(lambda: store.beats, "a heartbeat")
+        node.commit(outage("b"))
+        await until(lambda: store.events == [outage(), outage("b")], "the next one")
+        assert consumer.state.reason == ""

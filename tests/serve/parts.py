@@ -15,7 +15,7 @@ from flapd.model.event import Event, Outage
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
 from flapd.serve.agent import About, Health, RecordingStatus
-from flapd.serve.server import Server
+from flapd.serve.server import Server, agent_app
 from flapd.serve.settings import HttpSettings
 from flapd.store.history import History
 from flapd.store.history_reader import HistoryReader
@@ -139,7 +139,7 @@ def view(a_port: Port | None = None, **changes: Any) -> PortView:
 async def serving(
     agent: FakeAgent, directory: Path, listen: str = "127.0.0.1:0", **settings: Any
 ) -> AsyncIterator[Server]:
-    server = Server(agent, HttpSettings(listen, **settings), directory / "flapd.sock")
+    server = Server(agent_app(agent), HttpSettings(listen, **settings), directory / "flapd.sock")
     await server.start()
     try:
         yield server

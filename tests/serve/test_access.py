@@ -24,7 +24,7 @@ from flapd.serve.credentials import credential_faults, tls_context
 from flapd.serve.items import Estimate
 from flapd.serve.route import Question, Route
 from flapd.serve.routes import add_routes, build_app, empty_app
-from flapd.serve.server import Server
+from flapd.serve.server import Server, agent_app
 from flapd.serve.settings import HttpSettings
 from flapd.serve.told import flap_item, without_jobs
 from tests.serve.parts import FakeAgent, over_tcp, serving
@@ -292,7 +292,7 @@ async def test_a_file_that_cannot_be_used_is_named_and_stops_the_start(
 
     (fault,) = credential_faults(settings)
     with pytest.raises(FlapdError, match=rf"http\.{key}"):
-        await Server(FakeAgent(tmp_path), settings, tmp_path / "flapd.sock").start()
+        await Server(agent_app(FakeAgent(tmp_path)), settings, tmp_path / "flapd.sock").start()
 
     assert fault.key == key
     assert right in fault.right

@@ -22,7 +22,7 @@ from flapd.core.fabric.view import Snapshot
 from flapd.model.loss import Range
 from flapd.serve.access import Gate
 from flapd.serve.connection import Reception
-from flapd.serve.routes import build_app
+from flapd.serve.server import BuildApp, agent_app
 from flapd.serve.settings import HttpSettings
 from tests.serve.parts import FakeAgent, view
 from tests.store.jobs import fault, incident, job, stall
@@ -38,11 +38,11 @@ ENDLESS = "/api/v1/stream"
 ENDLESS_LOSS = incident("i2", lost_seconds=Range(1, math.inf, math.inf), cost=None)
 
 
-async def serve(agent: FakeAgent, port: "Future[int]", stopped: asyncio.Event) -> None:
+async def serve(build: BuildApp, port: "Future[int]", stopped: asyncio.Event) -> None:
     """All routes, also those of the Unix socket, on a port of the loopback."""
     with ThreadPoolExecutor() as executor:
         gate = Gate(HttpSettings(), local=True)
-        runner = web.AppRunner(build_app(agent, executor, gate, "errors", local=True))
+        runner = web.AppRunner(build(executor, gate, True))
         await runner.setup()
         assert runner.server is not None
         loop = asyncio.get_running_loop()
@@ -58,10 +58,17 @@ def everything_on_tcp(directory: Path) -> Iterator[str]:
     agent = FakeAgent(directory, [outage("f1"), outage("f2", down=20, up=None)])
     agent.happens(job(), fault(), fault("undated", at=None), stall(), incident(), ENDLESS_LOSS)
     agent.shown = Snapshot(ports=(view(),), wall_offset_ns=0)
+    with on_tcp(agent_app(agent)) as url:
+        yield url
+    agent.history.close()
+
+
+@contextmanager
+def on_tcp(build: BuildApp) -> Iterator[str]:
     port: Future[int] = Future()
     stopped = asyncio.Event()
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve(agent, port, stopped)))
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve(build, port, stopped)))
     thread.start()
     try:
         yield f"http://127.0.0.1:{port.result(10)}"
@@ -69,7 +76,6 @@ def everything_on_tcp(directory: Path) -> Iterator[str]:
         loop.call_soon_threadsafe(stopped.set)
         thread.join()
         loop.close()
-        agent.history.close()
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +91,10 @@ def checks_of(case: schemathesis.Case[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_any_question_is_answered_as_described(url: str, mode: GenerationMode) -> None:
+    ask_anything(url, mode)
+
+
+def ask_anything(url: str, mode: GenerationMode) -> None:
     schema = schemathesis.openapi.from_url(f"{url}/api/v1/openapi.json")
     asked = 0
     for found in schema.exclude(path=ENDLESS).get_all_operations():

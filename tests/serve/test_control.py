@@ -11,6 +11,7 @@ from flapd import __version__
 from flapd.core.fabric.view import MaintenanceView, Snapshot
 from flapd.model.fleet import Publishing
 from flapd.serve.agent import Health, RecordingStatus
+from flapd.sources.job_reader_link import JobReaderHealth, ReaderHealth
 from flapd.sources.read_health import ReadHealth
 from tests.serve.parts import FakeAgent, over_socket, port, view
 from tests.store.outages import WALL_NS
@@ -121,6 +122,9 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
         config_reloaded_ok=False,
         restart_needed=("http",),
         reads=ReadHealth(slowed={"mlx5_1": 4}, rings_missing={"mlx5_1": 3}),
+        job_reader=JobReaderHealth(
+            1, ReaderHealth(5, 600, 7, 8, 9, {"/var/log/a": "permission denied"}, 100)
+        ),
         fleet=Publishing(reason="no route", outbox_events=4),
     )
     agent.reasons = ["the history cannot be written"]
@@ -161,6 +165,16 @@ async def test_the_status_is_what_one_asks_at_three_in_the_morning(tmp_path: Pat
             "stuck": {},
             "slowed": {"mlx5_1": 4},
             "rings_missing": {"mlx5_1": 3},
+        },
+        "job_reader": {
+            "restarts": 1,
+            "files": 5,
+            "bytes": 600,
+            "behind_bytes": 100,
+            "dumps": 9,
+            "unknown_warnings": 7,
+            "faults_held_back": 8,
+            "failures": {"/var/log/a": "permission denied"},
         },
         "history": {
             "path": str(tmp_path / "history.sqlite"),

@@ -12,7 +12,7 @@ import pytest
 
 from flapd.model.errors import FlapdError
 from flapd.serve import sockets
-from flapd.serve.server import Server
+from flapd.serve.server import Server, agent_app
 from flapd.serve.settings import HttpSettings, parse_listen
 from tests.serve.parts import FakeAgent, over_socket, serving
 
@@ -51,7 +51,9 @@ async def test_a_socket_left_by_a_dead_agent_is_replaced(tmp_path: Path) -> None
 async def test_a_socket_somebody_answers_on_is_left_to_them(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     async with over_socket(FakeAgent(tmp_path), tmp_path) as session:
-        second = Server(FakeAgent(tmp_path / "other"), HttpSettings(""), tmp_path / "flapd.sock")
+        second = Server(
+            agent_app(FakeAgent(tmp_path / "other")), HttpSettings(""), tmp_path / "flapd.sock"
+        )
         with pytest.raises(FlapdError, match="another agent answers"):
             await second.start()
         async with session.get("/healthz") as answer:
@@ -60,7 +62,7 @@ async def test_a_socket_somebody_answers_on_is_left_to_them(tmp_path: Path) -> N
 
 async def test_a_file_in_the_place_of_the_socket_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "flapd.sock").write_text("precious")
-    server = Server(FakeAgent(tmp_path), HttpSettings(""), tmp_path / "flapd.sock")
+    server = Server(agent_app(FakeAgent(tmp_path)), HttpSettings(""), tmp_path / "flapd.sock")
 
     with pytest.raises(FlapdError, match="is no socket"):
         await server.start()
@@ -71,7 +73,9 @@ async def test_a_file_in_the_place_of_the_socket_is_not_touched(tmp_path: Path) 
 async def test_a_port_in_use_is_named_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        server = Server(FakeAgent(tmp_path), HttpSettings(listen), tmp_path / "flapd.sock")
+        server = Server(
+            agent_app(FakeAgent(tmp_path)), HttpSettings(listen), tmp_path / "flapd.sock"
+        )
         with pytest.raises(FlapdError, match=r"http\.listen.*in use"):
             await server.start()
 
@@ -88,7 +92,9 @@ async def test_any_address_of_ipv6_is_any_address_of_ipv4_too(tmp_path: Path, ho
 
 
 async def test_it_ends_quickly_with_clients_still_there(tmp_path: Path) -> None:
-    server = Server(FakeAgent(tmp_path), HttpSettings("127.0.0.1:0"), tmp_path / "flapd.sock")
+    server = Server(
+        agent_app(FakeAgent(tmp_path)), HttpSettings("127.0.0.1:0"), tmp_path / "flapd.sock"
+    )
     await server.start()
     assert server.tcp_address is not None
     idle = await asyncio.open_connection(*server.tcp_address)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from typing import Any
 
 from aiohttp import hdrs, web
 
@@ -11,21 +10,21 @@ from flapd.core.cost.settings import CostSettings
 from flapd.model.times import SECOND_NS
 from flapd.serve.access import CHALLENGES, Gate
 from flapd.serve.agent import Agent
-from flapd.serve.answers import encoded, in_thread, json_answer
+from flapd.serve.answers import encoded, in_thread
 from flapd.serve.errors import STATUS, ApiError
 from flapd.serve.jobs_api import JobsApi
 from flapd.serve.page.assets import ASSET_TYPES, asset
 from flapd.serve.page.concerns import concerns
 from flapd.serve.page.frame import document
 from flapd.serve.page.front import front, front_title
-from flapd.serve.page.gather import PORT_FLAPS, Gather, black_box_charts
+from flapd.serve.page.gather import PORT_FLAPS, Gather, PastSource, black_box_charts
 from flapd.serve.page.html import Child, Html, element
 from flapd.serve.page.incident import incident_page, incident_title
 from flapd.serve.page.lists import flap_table, incident_table
 from flapd.serve.page.marks import MarkList
 from flapd.serve.page.parts import section
 from flapd.serve.page.port import flap_page, port_page
-from flapd.serve.parameter import text
+from flapd.serve.parameter import Parameter, text
 from flapd.serve.query import (
     FLAP_PARAMETERS,
     INCIDENT_PARAMETERS,
@@ -46,31 +45,36 @@ _HEADERS = {
 }
 _DAY_NS = 86_400 * SECOND_NS
 _CHARTS = ("charts.js",)
-_TIMELINE = ("timeline.js",)
+TIMELINE = ("timeline.js",)
 _ID = text("id", "the id of an item of the list", "path")
 _PORT = (
     text("device", "a device such as mlx5_0", "path"),
     text("number", "the number of a port", "path"),
 )
 
-_Page = Callable[[Question], Html]
+Page = Callable[[Question], Html]
+Parameters = tuple[Parameter, ...]
 
 
-class PageApi:
+class PastPages:
+    """Pages of what happened, and what all pages stand on."""
+
     def __init__(
-        self, agent: Agent, executor: Executor, gate: Gate, jobs: JobsApi, cost: CostSettings
+        self, past: PastSource, executor: Executor, gate: Gate, parameters: Parameters = ()
     ) -> None:
-        self._gather = Gather(agent, jobs, cost)
+        """`parameters` narrow lists down, besides those of each."""
+        self._past = past
         self._executor = executor
         self._gate = gate
+        self._parameters = parameters
 
     def routes(self) -> Iterable[Route]:
-        yield self._route("/", "The on-call page", self._front)
-        yield self._route("/incidents", "Incidents", self._incidents, INCIDENT_PARAMETERS)
-        yield self._route("/incidents/{id}", "One incident", self._incident, (_ID,))
-        yield self._route("/flaps", "Outages", self._flaps, FLAP_PARAMETERS)
-        yield self._route("/flaps/{id}", "One outage", self._flap, (_ID,))
-        yield self._route("/ports/{device}/{number}", "One port", self._port, _PORT)
+        of_incidents = (*self._parameters, *INCIDENT_PARAMETERS)
+        of_flaps = (*self._parameters, *FLAP_PARAMETERS)
+        yield self.route("/incidents", "Incidents", self._incidents, of_incidents)
+        yield self.route("/incidents/{id}", "One incident", self._incident, (_ID,))
+        yield self.route("/flaps", "Outages", self._flaps, of_flaps)
+        yield self.route("/flaps/{id}", "One outage", self._flap, (_ID,))
         yield Route(
             "GET",
             "/timeline",
@@ -89,7 +93,7 @@ class PageApi:
             streams=ASSET_TYPES,
         )
 
-    def _route(self, path: str, what: str, page: _Page, parameters: tuple[Any, ...] = ()) -> Route:
+    def route(self, path: str, what: str, page: Page, parameters: Parameters = ()) -> Route:
         async def tell(question: Question) -> web.Response:
             try:
                 body = await in_thread(self._executor, page, question)
@@ -106,51 +110,55 @@ class PageApi:
         """For people; a browser asks for the token on 401 and shows this where there is none."""
         says = element("p", f"{error}.", class_="verdict bad")
         title = STATUS[error.code].phrase
-        body = self._document(title, question, element("h1", title), says)
+        body = self.document(title, question, element("h1", title), says)
         answer = _html(body, STATUS[error.code])
         if error.code == "unauthorized":
             for challenge in CHALLENGES:
                 answer.headers.add(hdrs.WWW_AUTHENTICATE, challenge)
         return answer
 
-    def _document(
+    def document(
         self, title: str, question: Question, *content: Child, scripts: tuple[str, ...] = ()
     ) -> Html:
-        return document(self._gather.node, title, question.sees_jobs, *content, scripts=scripts)
-
-    def _front(self, question: Question) -> Html:
-        told = self._gather.front(question.sees_jobs)
-        found = concerns(told.status, told.ports, question.sees_jobs)
-        heading = element("h1", f"flapd on {self._gather.node}", class_="unseen")
-        content = front(told, found, question.sees_jobs)
-        return self._document(front_title(found), question, heading, content, scripts=_TIMELINE)
+        return document(self._past.node, title, question.sees_jobs, *content, scripts=scripts)
 
     def _incidents(self, question: Question) -> Html:
         self._require_jobs(question)
-        found = self._gather.incidents(question.values)
+        found = self._past.incidents(question.values)
         shown = incident_table(found.items, "No incident matches.")
         return self._list("Incidents", question, shown, found.next)
 
     def _incident(self, question: Question) -> Html:
         self._require_jobs(question)
-        found = self._gather.incident(question.request.match_info["id"])
-        content = incident_page(found, self._gather.ports_by_name())
-        return self._document(incident_title(found), question, content, scripts=_TIMELINE)
+        found = self._past.incident(question.request.match_info["id"])
+        content = incident_page(found, self._past.ports_by_name())
+        return self.document(incident_title(found), question, content, scripts=TIMELINE)
 
     async def _timeline(self, question: Question) -> web.Response:
         now_ns = time.time_ns()
         since, until = question.values["since"], question.values["until"]
         span = (now_ns - _DAY_NS if since is None else since, now_ns if until is None else until)
         refuse_backwards(*span)
-        found = await in_thread(self._executor, self._gather.marks, *span, question.sees_jobs)
-        return json_answer(await in_thread(self._executor, encoded, found))
+        found = await in_thread(self._executor, self._past.marks, *span, question.sees_jobs)
+        return self._packed(await in_thread(self._executor, encoded, found))
+
+    def _packed(self, body: bytes) -> web.Response:
+        """A thousand marks say much the same a thousand times; packed beside the loop."""
+        answer = web.Response(
+            body=body,
+            content_type="application/json",
+            zlib_executor_size=0,
+            zlib_executor=self._executor,
+        )
+        answer.enable_compression()
+        return answer
 
     def _require_jobs(self, question: Question) -> None:
         if not question.sees_jobs:
             raise self._gate.refusal()
 
     def _flaps(self, question: Question) -> Html:
-        found = self._gather.flaps(flap_query(question.values), question.sees_jobs)
+        found = self._past.flaps(flap_query(question.values), question.sees_jobs)
         shown = flap_table(found.items, question.sees_jobs, "No outage matches.")
         return self._list("Outages", question, shown, found.next)
 
@@ -160,12 +168,34 @@ class PageApi:
             to = str(question.request.rel_url.update_query(cursor=cursor))
             older = element("p", element("a", "older", href=to, rel="next"))
         heading = element("h1", title, class_="unseen")
-        return self._document(title, question, heading, section("list", title, shown, older))
+        return self.document(title, question, heading, section("list", title, shown, older))
 
     def _flap(self, question: Question) -> Html:
-        found = self._gather.flap(question.request.match_info["id"], question.sees_jobs)
+        found = self._past.flap(question.request.match_info["id"], question.sees_jobs)
         content = flap_page(found.item, found.port, question.sees_jobs, black_box_charts(found))
-        return self._document(f"Outage of {found.item.port}", question, content, scripts=_CHARTS)
+        return self.document(f"Outage of {found.item.port}", question, content, scripts=_CHARTS)
+
+
+class PageApi(PastPages):
+    """Of an agent."""
+
+    def __init__(
+        self, agent: Agent, executor: Executor, gate: Gate, jobs: JobsApi, cost: CostSettings
+    ) -> None:
+        self._gather = Gather(agent, jobs, cost)
+        super().__init__(self._gather, executor, gate)
+
+    def routes(self) -> Iterable[Route]:
+        yield self.route("/", "The on-call page", self._front)
+        yield self.route("/ports/{device}/{number}", "One port", self._port, _PORT)
+        yield from super().routes()
+
+    def _front(self, question: Question) -> Html:
+        told = self._gather.front(question.sees_jobs)
+        found = concerns(told.status, told.ports, question.sees_jobs)
+        heading = element("h1", f"flapd on {self._gather.node}", class_="unseen")
+        content = front(told, found, question.sees_jobs)
+        return self.document(front_title(found), question, heading, content, scripts=TIMELINE)
 
     def _port(self, question: Question) -> Html:
         asked = question.request.match_info
@@ -173,7 +203,7 @@ class PageApi:
         query = FlapQuery(port=item.port, limit=PORT_FLAPS)
         flaps = self._gather.flaps(query, question.sees_jobs)
         content = port_page(item, flaps.items, question.sees_jobs, self._gather.ring(view))
-        return self._document(item.port, question, content, scripts=_CHARTS)
+        return self.document(item.port, question, content, scripts=_CHARTS)
 
 
 def _html(body: Html, status: int = 200) -> web.Response:

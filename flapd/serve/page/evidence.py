@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from flapd.serve.incident_words import words
 from flapd.serve.items import FlapItem
 from flapd.serve.job_items import FaultItem, IncidentDetail, StallItem
 from flapd.serve.page.html import Child, Html, element
 from flapd.serve.page.parts import Column, table
-from flapd.serve.page.words import downs, flap_link, instant, length, moment, port_link, words
+from flapd.serve.page.words import downs, flap_link, instant, length, moment, port_link
 
 
 class Seen(NamedTuple):

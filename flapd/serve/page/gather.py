@@ -2,17 +2,17 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from flapd.core.cost.settings import CostSettings
 from flapd.core.fabric.view import PortView
 from flapd.model.event import Outage
 from flapd.model.times import SECOND_NS, rfc3339
-from flapd.serve.agent import Agent
+from flapd.serve.agent import Agent, Teller
 from flapd.serve.errors import ApiError
-from flapd.serve.flaps_api import flap_list, undurable_outages
+from flapd.serve.flaps_api import flap_list, span_summary, undurable_outages
 from flapd.serve.items import FlapItem, FlapList, PortItem
-from flapd.serve.job_items import IncidentDetail, IncidentList
+from flapd.serve.job_items import IncidentDetail, IncidentItem, IncidentList
 from flapd.serve.jobs_api import JobsApi
 from flapd.serve.page.charts import chart_area
 from flapd.serve.page.front import Front
@@ -34,7 +34,7 @@ from flapd.serve.query import (
     STALL_PARAMETERS,
 )
 from flapd.serve.status import status_of
-from flapd.serve.summary_item import summary_item
+from flapd.serve.summary_item import SummaryItem
 from flapd.serve.told import flap_item, without_jobs
 from flapd.store.black_box import BlackBox
 from flapd.store.database import HistoryError
@@ -60,43 +60,21 @@ class OneFlap(NamedTuple):
     """From when to when it was down, in unix seconds; empty while it goes on."""
 
 
-class Gather:
-    """Called in threads: it may wait for the disk, never for hardware."""
+class Past:
+    """What happened. Called in threads, as its heirs: it may wait for the disk, no more."""
 
-    def __init__(self, agent: Agent, jobs: JobsApi, cost: CostSettings) -> None:
-        self._agent = agent
+    def __init__(self, teller: Teller, jobs: JobsApi) -> None:
+        self._teller = teller
         self._jobs = jobs
-        self._cost = cost
 
     @property
     def node(self) -> str:
-        return self._agent.about.node
+        return self._teller.about.node
 
-    def front(self, sees_jobs: bool) -> Front:
-        """Parts that the history does not give are None: the ports are shown all the same."""
-        incidents = {"limit": str(FRONT_INCIDENTS)}
-        return Front(
-            status=status_of(self._agent),
-            ports=self._ports().page(LARGEST_LIMIT, None).items,
-            flaps=_unless_unreadable(
-                lambda: self.flaps(FlapQuery(limit=FRONT_FLAPS), sees_jobs).items
-            ),
-            incidents=_unless_unreadable(lambda: self._incidents(incidents)) if sees_jobs else None,
-            day=_unless_unreadable(lambda: self._day(sees_jobs)),
-        )
-
-    def _ports(self) -> Ports:
-        return Ports(self._agent, time.monotonic_ns())
-
-    def _incidents(self, asked: Mapping[str, str]) -> Any:
+    def last_incidents(self, most: int) -> list[IncidentItem]:
+        asked = {"limit": str(most)}
         values = read_parameters(INCIDENT_PARAMETERS, asked.items(), time.time_ns())
         return self.incidents(values).items
-
-    def _day(self, sees_jobs: bool) -> Any:
-        history, now_ns = self._agent.history, time.time_ns()
-        span = (now_ns - _DAY_NS, now_ns)
-        incidents = history.incident_summary(*span) if sees_jobs else None
-        return summary_item(history.summary(*span), incidents, self._cost, *span)
 
     def incidents(self, values: Mapping[str, Any]) -> IncidentList:
         return self._jobs.incidents(values)
@@ -108,7 +86,7 @@ class Gather:
         return found
 
     def flaps(self, query: FlapQuery, sees_jobs: bool) -> FlapList:
-        return flap_list(self._agent.history, query, undurable_outages(self._agent), sees_jobs)
+        return flap_list(self._teller.history, query, undurable_outages(self._teller), sees_jobs)
 
     def marks(self, since_unix_ns: int, until_unix_ns: int, sees_jobs: bool) -> MarkList:
         """The newest of each kind in this span; of jobs for those alone who may see them."""
@@ -128,9 +106,60 @@ class Gather:
         for parameters, listed, of in (
             (STALL_PARAMETERS, self._jobs.stalls, stall_marks),
             (FAULT_PARAMETERS, self._jobs.faults, fault_marks),
-            (INCIDENT_PARAMETERS, self._jobs.incidents, incident_marks),
+            (INCIDENT_PARAMETERS, self.incidents, incident_marks),
         ):
             yield listed(read_parameters(parameters, asked.items(), time.time_ns())), of
+
+
+class PastSource(Protocol):
+    """What pages of the past are made of."""
+
+    @property
+    def node(self) -> str: ...
+
+    def incidents(self, values: Mapping[str, Any]) -> IncidentList: ...
+
+    def incident(self, incident_id: str) -> IncidentDetail: ...
+
+    def flaps(self, query: FlapQuery, sees_jobs: bool) -> FlapList: ...
+
+    def flap(self, flap_id: str, sees_jobs: bool) -> OneFlap: ...
+
+    def marks(self, since_unix_ns: int, until_unix_ns: int, sees_jobs: bool) -> MarkList: ...
+
+    def ports_by_name(self) -> dict[str, PortItem]:
+        """As they are now, as far as that is known here."""
+        ...
+
+
+class Gather(Past):
+    """And how the ports of one node are."""
+
+    def __init__(self, agent: Agent, jobs: JobsApi, cost: CostSettings) -> None:
+        super().__init__(agent, jobs)
+        self._agent = agent
+        self._cost = cost
+
+    def front(self, sees_jobs: bool) -> Front:
+        """Parts that the history does not give are None: the ports are shown all the same."""
+        return Front(
+            status=status_of(self._agent),
+            ports=self._ports().page(LARGEST_LIMIT, None).items,
+            flaps=unless_unreadable(
+                lambda: self.flaps(FlapQuery(limit=FRONT_FLAPS), sees_jobs).items
+            ),
+            incidents=unless_unreadable(lambda: self.last_incidents(FRONT_INCIDENTS))
+            if sees_jobs
+            else None,
+            day=unless_unreadable(lambda: self._day(sees_jobs)),
+        )
+
+    def _ports(self) -> Ports:
+        return Ports(self._agent, time.monotonic_ns())
+
+    def _day(self, sees_jobs: bool) -> SummaryItem:
+        now_ns = time.time_ns()
+        return span_summary(self._agent.history, (now_ns - _DAY_NS, now_ns), sees_jobs, self._cost)
 
     def ports_by_name(self) -> dict[str, PortItem]:
         return {item.port: item for item in self._ports().page(LARGEST_LIMIT, None).items}
@@ -174,11 +203,11 @@ class Gather:
             ports.of_key(found.key),
             black_box,
             None if view is None else view.port.driver,
-            _downs(found),
+            downs_of(found),
         )
 
 
-def _downs(outage: Outage) -> list[tuple[float, float]]:
+def downs_of(outage: Outage) -> list[tuple[float, float]]:
     if outage.up is None:
         return []
     begin_ns, end_ns = outage.down.earliest_unix_ns, outage.up.latest_unix_ns
@@ -203,7 +232,7 @@ def black_box_charts(flap: OneFlap) -> Child:
     return [*notes, chart]
 
 
-def _unless_unreadable(read: Callable[[], _T]) -> _T | None:
+def unless_unreadable(read: Callable[[], _T]) -> _T | None:
     try:
         return read()
     except HistoryError:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flapd.core.incident.words import percent
+from flapd.serve.incident_words import source, words
 from flapd.serve.items import PortItem
 from flapd.serve.job_items import CauseItem, GivenItem, IncidentDetail, LostItem
 from flapd.serve.page.evidence import evidence, extent
@@ -23,20 +24,11 @@ from flapd.serve.page.words import (
     port_link,
     spread,
     verdict,
-    words,
 )
 
 _MARGIN = 0.15
 """Of the timeline: how much of its length is shown before and after it."""
 _LEAST_MARGIN = timedelta(seconds=5)
-_SOURCES = {
-    "option": "asked for",
-    "conf_file": "nccl.conf",
-    "queue_pair": "its queue pairs",
-    "version": "by its release",
-    "preset": "assumed",
-    "default": "assumed",
-}
 _NAMES = {"ib_timeout": "NCCL_IB_TIMEOUT", "retry_cnt": "NCCL_IB_RETRY_CNT"}
 _PARTS = (
     ("stall", "standing still"),
@@ -48,8 +40,8 @@ _PARTS = (
 
 
 def incident_title(incident: IncidentDetail) -> str:
-    job = "" if incident.job is None else f", job {incident.job}"
-    return f"{verdict(incident)}{job}"
+    job = "" if incident.job is None else f"job {incident.job}: "
+    return f"{job}{verdict(incident)}"
 
 
 def incident_page(incident: IncidentDetail, ports: Mapping[str, PortItem]) -> Iterator[Html]:
@@ -170,8 +162,7 @@ def _price_of_one(incident: IncidentDetail) -> tuple[Child, Child, Child]:
 
 def _given(name: str, given: GivenItem) -> tuple[Child, ...]:
     ends = ("", "") if given.low == given.high else (_plain(given.low), _plain(given.high))
-    source = _SOURCES.get(given.source, words(given.source))
-    return _NAMES.get(name, words(name)), _plain(given.value), *ends, source
+    return _NAMES.get(name, words(name)), _plain(given.value), *ends, source(given.source)
 
 
 def _plain(value: object) -> str:

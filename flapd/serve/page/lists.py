@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from flapd.core.incident.words import percent
+from flapd.serve.incident_words import words
 from flapd.serve.items import FlapItem, PortItem
 from flapd.serve.job_items import IncidentItem
 from flapd.serve.page.concerns import rate
@@ -22,7 +23,6 @@ from flapd.serve.page.words import (
     plainly,
     port_link,
     verdict,
-    words,
 )
 from flapd.serve.status import RunningJob
 

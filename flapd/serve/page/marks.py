@@ -6,9 +6,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from flapd.serve.incident_words import words
 from flapd.serve.items import FlapItem
 from flapd.serve.job_items import FaultItem, IncidentItem, StallItem
-from flapd.serve.page.words import lasted, unix_ms, words
+from flapd.serve.page.words import lasted, unix_ms
 
 NO_JOB = "no job"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from flapd.serve.incident_words import words
 from flapd.serve.items import FlapItem, PortItem
 from flapd.serve.page.concerns import rate
 from flapd.serve.page.html import Child, Html, element
@@ -16,7 +17,6 @@ from flapd.serve.page.words import (
     lasted,
     moment,
     port_link,
-    words,
 )
 
 
@@ -43,7 +43,7 @@ def _link_facts(port: PortItem) -> dict[str, Child]:
         "Last down (UTC)": "none seen" if port.last_down is None else moment(port.last_down),
         "Bit error ratio": NOT_KNOWN
         if port.bit_error_ratio is None
-        else f"{port.bit_error_ratio:.1e}",
+        else f"{port.bit_error_ratio:.2g}",
         "Downs counted by": _witness(port),
     }
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from flapd.core.incident.words import amount
+from flapd.serve import incident_words
 from flapd.serve.items import Estimate, FlapItem, Interval, Seconds
 from flapd.serve.job_items import CostItem, IncidentItem
 from flapd.serve.page.html import Child, Html, element
@@ -16,20 +17,6 @@ NOT_KNOWN = "not known"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _UNITS = (("s", 1, 2, 100), ("min", 60, 1, 6000), ("h", 3600, 1, 360_000))
 _DAYS = ("d", 86_400, 1, math.inf)
-
-VERDICTS = {
-    "caused": "{port} caused it",
-    "likely": "{port} most likely caused it",
-    "coincident": "{port} flapped beside it, most likely not the cause",
-    "elsewhere": "the cause is not on this node",
-    "not_fabric": "not the fabric",
-    "no_job": "{port} was down, no job used it",
-    "unknown": "cause not known: what would tell it cannot be seen",
-}
-
-
-def words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def instant(written: str | None, error_seconds: float = 0.0) -> Child:
@@ -123,8 +110,7 @@ def plainly(cost: CostItem | None) -> str:
 
 
 def verdict(incident: IncidentItem) -> str:
-    port = incident.causes[0].port if incident.causes else "a flap"
-    return VERDICTS.get(incident.verdict, words(incident.verdict)).format(port=port)
+    return incident_words.verdict(incident.verdict, [cause.port for cause in incident.causes])
 
 
 def loss(incident: IncidentItem) -> str:

@@ -88,7 +88,7 @@ async def test_who_may_see_jobs_sees_them(tmp_path: Path) -> None:
         flap = await got(session, "/flaps/a")
 
     for text in (front, listed):
-        assert "job 4711: mlx5_0/1 caused it (98.0 %); absorbed" in text
+        assert "job 4711: caused by mlx5_0/1 (98.0 %); absorbed" in text
         assert "1,024 GPUs lost 4.4 s each" in text
         assert "3.13 USD" in text
     assert "went down for 2 s and traffic of job 4711 stood still." in story

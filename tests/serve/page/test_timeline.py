@@ -79,6 +79,21 @@ async def test_of_very_many_the_newest_are_drawn_and_the_picture_says_so(tmp_pat
     assert found["partly"] is True
 
 
+async def test_very_many_weigh_little_for_who_unpacks_them_and_are_the_same_for_all(
+    tmp_path: Path,
+) -> None:
+    events = [outage(f"f{i}", down=10 * i, up=10 * i + 1) for i in range(LARGEST_LIMIT)]
+    unpacking = {"Accept-Encoding": "gzip"}
+    async with over_socket(agent_with(tmp_path, *events), tmp_path) as session:
+        async with session.get(ALL, headers=unpacking) as answer:
+            packed, bytes_packed = await answer.json(), int(answer.headers["Content-Length"])
+        async with session.get(ALL, headers={"Accept-Encoding": "identity"}) as answer:
+            plain, bytes_plain = await answer.json(), int(answer.headers["Content-Length"])
+
+    assert packed == plain
+    assert bytes_packed < bytes_plain / 5
+
+
 async def test_a_span_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
     async with (
         over_socket(agent_with(tmp_path), tmp_path) as session,

@@ -30,10 +30,12 @@ function markOf([kind, row, from, sureFrom, sureTo, to, text, href]) {
   return { kind, row, from, sureFrom, sureTo, to, text, href };
 }
 
-// Half as much again is loaded on either side, so that moving a little asks for nothing; where
-// that is more than the agent tells at once, what is in view comes first.
+// Half as much again is loaded on either side, so that moving a little asks for nothing. Where
+// that is more than the agent tells at once, which are the newest, only what is in view counts as
+// loaded, and it is asked for alone where later marks took its place.
 async function load(margin = (view.to - view.from) / 2) {
-  const [from, to] = [Math.max(0, view.from - margin), view.to + margin];
+  const [first, last] = [view.from, view.to];
+  const [from, to] = [Math.max(0, first - margin), last + margin];
   asking?.abort();
   const mine = asking = new AbortController();
   try {
@@ -41,9 +43,9 @@ async function load(margin = (view.to - view.from) / 2) {
     const answer = await fetch(`/timeline?${asked}`, { signal: mine.signal });
     if (!answer.ok) throw new Error(answer.statusText);
     const found = await answer.json();
-    if (found.partly && margin > 0) return await load(0);
     const marks = found.marks.map(markOf);
-    Object.assign(loaded, { from, to, marks, partly: found.partly });
+    if (found.partly && margin > 0 && marks.some((one) => one.from > last)) return await load(0);
+    Object.assign(loaded, { ...(found.partly ? { from: first, to: last } : { from, to }), marks, partly: found.partly });
     if (chosen) chosen = marks.find((one) => one.href === chosen.href && one.from === chosen.from) ?? null;
     name();
     resize();

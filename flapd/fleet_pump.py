@@ -1,0 +1,232 @@
+"""The hub's pump: one thread that owns time and order.
+
+With each batch of the stream it does in this order: has the fleet's view hear it, looks what that
+makes known (while more waits, once a second: what a burst means is not worked out again and again),
+commits events, incidents and the position behind them in one transaction, tells that there is more.
+So what is counted is on disk, and being killed loses nothing and counts nothing twice: what the
+view had heard is heard again from the history.
+"""
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+import structlog
+
+from flapd.core.fleet import FleetTotals, FleetView
+from flapd.model.consuming import Position
+from flapd.model.event import Event
+from flapd.model.fleet import Heartbeat, NodeEvent
+from flapd.model.incident import Incident
+from flapd.model.times import SECOND_NS
+from flapd.serve.hub.source import FleetSnapshot
+from flapd.store.history import History, HistoryCorruptError, HistoryError
+from flapd.store.intake import Intake
+from flapd.store.node_beats import Heard, keep_beats
+
+STREAM, TOTALS = "stream", "totals"
+"""Parts of the checkpoint."""
+TICK_NS = SECOND_NS
+RETRY_SECONDS = 1.0
+KEEP_BEATS_NS = 30 * SECOND_NS
+MOST_BEATS = 20_000
+
+_log = structlog.get_logger("flapd.hub")
+
+
+class FleetPumpHealth(msgspec.Struct):
+    """What happened to the pump's thread."""
+
+    write_errors: int = 0
+    events_not_durable: int = 0
+    """Of the batch that the disk does not take: the stream has them, and nothing else is read."""
+    failed: bool = False
+
+
+class _Batch(msgspec.Struct, frozen=True):
+    events: Sequence[NodeEvent]
+    position: Position
+    is_end: bool
+    """There are no more in the stream: it is now there."""
+    taken: "Future[None]"
+
+
+class _Call(msgspec.Struct, frozen=True):
+    function: Callable[[], Any]
+    result: "Future[Any]"
+
+
+class FleetPump:
+    """The only one who touches the view and the history's writer."""
+
+    def __init__(
+        self,
+        view: FleetView,
+        history: History,
+        *,
+        remember: Callable[[FleetView], None],
+        is_current: Callable[[], bool],
+        committed: Callable[[], None],
+    ) -> None:
+        """`is_current`: nothing waits in the stream, as far as is known now.
+
+        In this thread `remember` has the view hear what the history holds, before all else, and
+        `committed` is called each time events are in the history.
+        """
+        self.health = FleetPumpHealth()
+        self.snapshot = FleetSnapshot()
+        self.turned_ns = time.monotonic_ns()
+        self.remembers = False
+        """The view has heard what the history holds."""
+        self._view = view
+        self._remember = remember
+        self._history = history
+        self._intake = Intake()
+        self._is_current = is_current
+        self._committed = committed
+        self._queue: queue.SimpleQueue[_Batch | _Call] = queue.SimpleQueue()
+        """Never long: one batch is read once the one before is taken."""
+        self._beats: deque[Heard] = deque(maxlen=MOST_BEATS)
+        self._unkept: dict[str, Heard] = {}
+        """Heard, and not yet in the history."""
+        self._keep_beats_at_ns = 0
+        self._stream_time_ns: int | None = None
+        """None: how far the stream goes is not known yet."""
+        self._tick_at_ns = 0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pump", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, within_seconds: float) -> bool:
+        """False where that took too long; what was not taken is in the stream."""
+        self._stopping.set()
+        self.call(lambda: None)
+        self._thread.join(within_seconds)
+        return not self._thread.is_alive()
+
+    def take(self, events: Sequence[NodeEvent], position: Position, is_end: bool) -> "Future[None]":
+        """Done once all of it is on disk."""
+        batch = _Batch(events, position, is_end, Future())
+        self._queue.put(batch)
+        return batch.taken
+
+    def beat(self, beat: Heartbeat) -> None:
+        """From any thread, at once; where the disk hangs the newest are kept."""
+        self._beats.append((beat, time.time_ns()))
+
+    def call(self, function: Callable[[], Any]) -> "Future[Any]":
+        """Has `function` run between two batches."""
+        result: Future[Any] = Future()
+        self._queue.put(_Call(function, result))
+        return result
+
+    def _run(self) -> None:
+        try:
+            self._remember(self._view)
+            self.remembers = True
+            while not self._stopping.is_set():
+                self._turn()
+                self.turned_ns = time.monotonic_ns()
+            self._history.close()
+        except Exception:  # noqa: BLE001 - the one broad handler: nothing works without it
+            self.health.failed = True
+            _log.exception("pump_failed")
+
+    def _turn(self) -> None:
+        wait_seconds = max(0, self._tick_at_ns - time.monotonic_ns()) / SECOND_NS
+        try:
+            item = self._queue.get(timeout=wait_seconds)
+        except queue.Empty:
+            item = None
+        if isinstance(item, _Call):
+            _run_call(item)
+        elif item is not None:
+            self._take_batch(item)
+        if time.monotonic_ns() >= self._tick_at_ns:
+            self._tick()
+
+    def _take_batch(self, batch: _Batch) -> None:
+        for told in batch.events:
+            self._view.hear(told)
+        self._stream_time_ns = time.time_ns() if batch.is_end else batch.position.unix_ns
+        kept = [told.event for told in batch.events if not _is_claim(told.event)]
+        if batch.is_end:
+            kept += self._view.look(self._stream_time_ns)
+        if self._commit(kept, {STREAM: msgspec.json.encode(batch.position)}):
+            batch.taken.set_result(None)
+
+    def _tick(self) -> None:
+        self._tick_at_ns = time.monotonic_ns() + TICK_NS
+        while self._beats:
+            beat, received_ns = self._beats.popleft()
+            self._view.beat(beat, received_ns)
+            self._unkept[beat.node] = (beat, received_ns)
+        if self._unkept and time.monotonic_ns() >= self._keep_beats_at_ns:
+            self._keep_beats()
+        if self._is_current():
+            self._stream_time_ns = time.time_ns()
+        if self._stream_time_ns is not None:
+            told = self._view.look(self._stream_time_ns)
+            if told:
+                self._commit(told, {})
+        self._publish()
+
+    def _keep_beats(self) -> None:
+        """What the disk does not take now comes again with the next."""
+        self._keep_beats_at_ns = time.monotonic_ns() + KEEP_BEATS_NS
+        with suppress(HistoryError):
+            self._history.write(partial(keep_beats, beats=self._unkept.values()))
+            self._unkept = {}
+
+    def _publish(self) -> None:
+        totals = self._view.totals
+        shown = FleetTotals(dict(totals.incidents), dict(totals.gpu_seconds))
+        self.snapshot = FleetSnapshot(self._view.nodes(time.time_ns()), shown)
+
+    def _commit(self, events: Sequence[Event], checkpoint: Mapping[str, bytes]) -> bool:
+        """Tries until the disk takes it; False where it ends before."""
+        whole = {**checkpoint, TOTALS: msgspec.msgpack.encode(self._view.totals)}
+        step = partial(self._intake.take, events=events, checkpoint=whole)
+        while not self._is_written(step, len(events)):
+            if self._stopping.wait(RETRY_SECONDS):
+                return False
+        self._committed()
+        return True
+
+    def _is_written(self, step: Callable[[Any], None], events: int) -> bool:
+        try:
+            self._history.write(step)
+        except HistoryCorruptError:
+            self._history.mark_damaged()
+            raise  # a new start sets the file aside and reads the stream anew
+        except HistoryError as error:
+            self._intake.forget()
+            self.health.write_errors += 1
+            if not self.health.events_not_durable:
+                _log.error("history_unwritable", error=str(error), events=events)
+            self.health.events_not_durable = max(1, events)
+            self.turned_ns = time.monotonic_ns()
+            return False
+        self.health.events_not_durable = 0
+        return True
+
+
+def _is_claim(event: Event) -> bool:
+    """What a node says of a job for itself: the fleet's own incidents stand in their place."""
+    return isinstance(event, Incident) and not event.nodes
+
+
+def _run_call(call: _Call) -> None:
+    try:
+        call.result.set_result(call.function())
+    except Exception as error:  # noqa: BLE001 - it belongs to who called
+        call.result.set_exception(error)

@@ -1,0 +1,164 @@
+"""The hub's pump: what is taken is on disk with its place, whatever disk and process do."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from flapd.core.cost.settings import CostSettings, JobSettings
+from flapd.core.fleet import FleetView
+from flapd.fleet_pump import STREAM, FleetPump
+from flapd.model.consuming import Position
+from flapd.model.event import Event
+from flapd.model.fleet import FLEET_VERSION, Heartbeat, NodeEvent
+from flapd.store.flap_query import FlapQuery
+from flapd.store.history import History, HistoryError
+from flapd.store.history_reader import HistoryReader
+from flapd.store.job_queries import IncidentQuery
+from tests.serve.hub.fake_hub import beat
+from tests.store.jobs import incident, stall
+from tests.store.outages import outage
+from tests.system.harness import until
+
+PATIENCE_SECONDS = 20.0
+
+
+class FullDisk(History):
+    """Takes nothing while `is_full`."""
+
+    is_full = False
+
+    def write(self, step: Callable[[sqlite3.Connection], None]) -> None:
+        if self.is_full:
+            raise HistoryError("no space is left")
+        super().write(step)
+
+
+class Pumped:
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "hub.sqlite"
+        self.history = FullDisk(self.path)
+        self.reader = HistoryReader(self.path)
+        self.view = FleetView("default", JobSettings(), CostSettings())
+        self.commits = 0
+        self.heard_before: list[Heartbeat] = []
+        self.pump = FleetPump(
+            self.view,
+            self.history,
+            remember=self._remember,
+            is_current=lambda: True,
+            committed=self._committed,
+        )
+        self.pump.start()
+
+    def _remember(self, view: FleetView) -> None:
+        for told, received_ns in self.reader.beats(0):
+            self.heard_before.append(told)
+            view.beat(told, received_ns)
+
+    def _committed(self) -> None:
+        self.commits += 1
+
+    def take(self, seq: int, *events: Event) -> Callable[[], None]:
+        """What waits until they are on disk."""
+        told = [NodeEvent(FLEET_VERSION, "default", one.node, 1, one) for one in events]
+        taken = self.pump.take(told, Position("2026", seq, time.time_ns()), True)
+        return lambda: taken.result(PATIENCE_SECONDS)
+
+    def position(self) -> int:
+        with closing(History(self.path)) as again:
+            return msgspec.json.decode(again.checkpoint()[STREAM], type=Position).seq
+
+    def stop(self) -> None:
+        assert self.pump.stop(PATIENCE_SECONDS)
+        self.reader.close()
+
+
+@pytest.fixture
+def pumped(tmp_path: Path) -> Iterator[Pumped]:
+    found = Pumped(tmp_path)
+    yield found
+    with suppress(sqlite3.ProgrammingError):
+        found.stop()
+
+
+def test_what_is_taken_is_on_disk_with_the_place_behind_it(pumped: Pumped) -> None:
+    pumped.take(7, outage("a"), outage("b"))()
+    pumped.take(9, outage("a", 2, up=14), stall())()
+
+    assert pumped.commits == 2
+    assert pumped.position() == 9
+    assert pumped.reader.flaps(FlapQuery()).items == [outage("b"), outage("a", 2, up=14)]
+
+
+def test_a_full_disk_holds_up_what_comes_and_loses_nothing(pumped: Pumped) -> None:
+    pumped.history.is_full = True
+    wait = pumped.take(1, outage("a"))
+    until(lambda: pumped.pump.health.write_errors > 0, "a write that failed")
+    assert pumped.pump.health.events_not_durable == 1
+    assert pumped.reader.flaps(FlapQuery()).items == []
+    behind = pumped.take(2, outage("b"))
+
+    pumped.history.is_full = False
+    wait()
+    behind()
+
+    assert len(pumped.reader.events_after(0, 10)) == 2
+    assert pumped.pump.health.events_not_durable == 0
+    assert not pumped.pump.health.failed
+
+
+def test_it_ends_while_the_disk_is_full(pumped: Pumped) -> None:
+    """What was not taken is in the stream."""
+    pumped.take(1, outage("a"))()
+    pumped.history.is_full = True
+    pumped.take(2, outage("b"))
+    until(lambda: pumped.pump.health.write_errors > 0, "a write that failed")
+
+    assert pumped.pump.stop(PATIENCE_SECONDS)
+
+    assert pumped.position() == 1
+
+
+def test_what_a_node_claims_for_itself_is_no_incident_of_the_fleet(pumped: Pumped) -> None:
+    pumped.take(1, incident("claim"), incident("told", nodes=("node17", "node18")))()
+
+    told = pumped.reader.incidents(IncidentQuery()).items
+    assert "claim" not in {one.id for one in told}
+    assert {kind for _seq, kind in _journal(pumped)} <= {"incident"}
+
+
+def _journal(pumped: Pumped) -> list[tuple[int, str]]:
+    with closing(sqlite3.connect(pumped.path)) as connection:
+        return connection.execute("SELECT seq, kind FROM journal").fetchall()
+
+
+def test_heartbeats_are_heard_again_after_a_restart(pumped: Pumped, tmp_path: Path) -> None:
+    pumped.pump.beat(beat("node1"))
+    pumped.pump.beat(beat("node1", last_seq=8))
+    pumped.pump.beat(beat("node2"))
+    until(lambda: len(pumped.reader.beats(0)) == 2, "the heartbeats on disk")
+    pumped.stop()
+
+    again = Pumped(tmp_path)
+    until(lambda: len(again.pump.snapshot.nodes) == 2, "the nodes")
+    again.stop()
+
+    assert [(told.node, told.last_seq) for told in again.heard_before] == [
+        ("node1", 8),
+        ("node2", 7),
+    ]
+
+
+def test_a_pump_that_cannot_go_on_says_so(pumped: Pumped) -> None:
+    def fail(told: NodeEvent) -> None:
+        raise RuntimeError(told.event.id)
+
+    pumped.view.hear = fail  # type: ignore[method-assign]
+    pumped.take(1, outage())
+
+    until(lambda: pumped.pump.health.failed, "the end")
