@@ -3,21 +3,16 @@
 from grafana_foundation_sdk.builders.dashboard import TextBoxVariable
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from deploy.grafana.frame import Row, dashboard
 from deploy.grafana.parts import (
     FULL,
     NODES,
     PORTS,
     THIRD,
     Query,
-    Row,
     bars,
-    cluster_variable,
     curves,
-    dashboard,
-    device_variable,
-    node_variable,
     ranking,
-    source_variable,
 )
 
 _CLAIMED = f"increase(flapd_gpu_seconds_claimed_total{{{PORTS}}}[$__range])"
@@ -30,19 +25,11 @@ _NO_SUM = (
 
 def cost() -> Dashboard:
     price = TextBoxVariable("price").label("price of a GPU-hour").default_value("2.50")
-    variables = [
-        source_variable(),
-        cluster_variable(),
-        node_variable(several=True),
-        device_variable(),
-        price,
-    ]
     return dashboard(
-        "flapd-cost",
-        "flapd: cost",
+        "cost",
         "GPU-seconds that flaps are held to have cost, counted at the close of incidents.",
-        variables,
         [_links(), _regimes(), _near()],
+        more=[price],
     )
 
 

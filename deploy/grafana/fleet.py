@@ -2,24 +2,22 @@
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from deploy.grafana.frame import Row, dashboard
 from deploy.grafana.parts import (
     HALF,
+    LATE,
     NODES,
     PORTS,
+    SENT_AGAIN,
+    SENT_AGAIN_TOLD,
     Panel,
     Query,
-    Row,
     bars,
-    cluster_variable,
     curves,
-    dashboard,
-    device_variable,
     durations,
     logarithmic,
-    node_variable,
     number,
     ranking,
-    source_variable,
 )
 
 _PORT = "instance, device, port"
@@ -28,10 +26,8 @@ _WATCHED = f"flapd_port_watched{{{PORTS}}}"
 
 def fleet() -> Dashboard:
     return dashboard(
-        "flapd-fleet",
-        "flapd: fleet",
+        "fleet",
         "Which links flap, how much, and which nobody can see.",
-        [source_variable(), cluster_variable(), node_variable(several=True), device_variable()],
         [_now(), _worst(), _over_time(), _blind()],
     )
 
@@ -108,7 +104,6 @@ def _over_time() -> Row:
     downs = f"sum by (cause) (increase(flapd_link_downs_total{{{PORTS}}}[$__rate_interval]))"
     lengths = f"increase(flapd_link_down_seconds_bucket{{{NODES}}}[$__rate_interval])"
     ratios = f"topk(10, flapd_port_bit_error_ratio{{{PORTS}}} > 0)"
-    sent_again = f"rate(flapd_port_retransmissions_total{{{PORTS}}}[$__rate_interval])"
     return Row(
         "Over time",
         [
@@ -130,8 +125,8 @@ def _over_time() -> Row:
             ),
             curves(
                 "retransmissions by cause",
-                [Query(f"sum by (cause) ({sent_again})", "{{cause}}")],
-                "One loss may be seen by several causes: not to be summed.",
+                [Query(f"sum by (cause) ({SENT_AGAIN})", "{{cause}}")],
+                SENT_AGAIN_TOLD,
                 "ops",
             ),
         ],
@@ -179,14 +174,13 @@ def _blind_ports() -> list[Panel]:
 
 
 def _ailing_agents() -> list[Panel]:
-    late = f"sum by (le) (rate(flapd_sample_lateness_seconds_bucket{{{NODES}}}[$__rate_interval]))"
     errors = f"rate(flapd_read_errors_total{{{PORTS}}}[$__rate_interval])"
     return [
         curves(
             "lateness of samples",
             [
-                Query(f"histogram_quantile(0.5, {late})", "median"),
-                Query(f"histogram_quantile(0.999, {late})", "99.9 %"),
+                Query(f"histogram_quantile(0.5, {LATE})", "median"),
+                Query(f"histogram_quantile(0.999, {LATE})", "99.9 %"),
             ],
             unit="s",
         ),

@@ -2,23 +2,21 @@
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from deploy.grafana.frame import Row, dashboard
 from deploy.grafana.parts import (
     FULL,
+    LATE,
     NODES,
     PORTS,
+    SENT_AGAIN,
+    SENT_AGAIN_TOLD,
     THIRD,
     Panel,
     Query,
-    Row,
     bars,
-    cluster_variable,
     curves,
-    dashboard,
-    device_variable,
     logarithmic,
-    node_variable,
     ranking,
-    source_variable,
     states,
 )
 
@@ -27,11 +25,10 @@ _PORT = "{{device}}/{{port}}"
 
 def node() -> Dashboard:
     return dashboard(
-        "flapd-node",
-        "flapd: node",
+        "node",
         "The ports of one node: what they did, how clean they are, what jobs felt.",
-        [source_variable(), cluster_variable(), node_variable(several=False), device_variable()],
         [_ports(), _links(), _jobs(), _agent()],
+        several_nodes=False,
     )
 
 
@@ -82,7 +79,6 @@ def _links() -> Row:
 
 def _errors() -> list[Panel]:
     symbol_errors = f"rate(flapd_port_symbol_error_total{{{PORTS}}}[$__rate_interval])"
-    sent_again = f"rate(flapd_port_retransmissions_total{{{PORTS}}}[$__rate_interval])"
     return [
         logarithmic(
             curves(
@@ -94,8 +90,8 @@ def _errors() -> list[Panel]:
         curves("symbol errors", [Query(symbol_errors, _PORT)], unit="ops"),
         curves(
             "retransmissions by cause",
-            [Query(sent_again, f"{_PORT} {{{{cause}}}}")],
-            "One loss may be seen by several causes: not to be summed.",
+            [Query(SENT_AGAIN, f"{_PORT} {{{{cause}}}}")],
+            SENT_AGAIN_TOLD,
             "ops",
         ),
     ]
@@ -160,10 +156,9 @@ def _endured() -> Panel:
 
 def _agent() -> Row:
     reads = f"sum by (le, tier) (rate(flapd_read_seconds_bucket{{{PORTS}}}[$__rate_interval]))"
-    late = f"sum by (le) (rate(flapd_sample_lateness_seconds_bucket{{{NODES}}}[$__rate_interval]))"
     errors = f"rate(flapd_read_errors_total{{{PORTS}}}[$__rate_interval]) > 0"
     read_99 = Query(f"histogram_quantile(0.99, {reads})", "{{tier}}")
-    late_999 = Query(f"histogram_quantile(0.999, {late})", "99.9 %")
+    late_999 = Query(f"histogram_quantile(0.999, {LATE})", "99.9 %")
     stuck = Query(f"flapd_reader_stuck_seconds{{{PORTS}}}", "{{device}}")
     history = Query(f"flapd_history_bytes{{{NODES}}}", "on disk")
     return Row(

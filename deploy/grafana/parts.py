@@ -1,7 +1,6 @@
-"""Parts: panels and variables as flapd's dashboards use them."""
+"""Parts: panels as flapd's dashboards use them."""
 
 from collections.abc import Iterator, Sequence
-from itertools import count
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from grafana_foundation_sdk.builders import (
@@ -14,7 +13,6 @@ from grafana_foundation_sdk.builders import (
     timeseries,
 )
 from grafana_foundation_sdk.builders import dashboard as build
-from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as common_model
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
@@ -30,10 +28,12 @@ _LEGEND = (
     .display_mode(common_model.LegendDisplayMode.LIST)
     .placement(common_model.LegendPlacement.BOTTOM)
 )
-_ALL = model.VariableOption(selected=True, text="All", value="$__all")
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="$datasource")
 NODES = 'cluster=~"$cluster", instance=~"$instance"'
 PORTS = f'{NODES}, device=~"$device"'
+LATE = f"sum by (le) (rate(flapd_sample_lateness_seconds_bucket{{{NODES}}}[$__rate_interval]))"
+SENT_AGAIN = f"rate(flapd_port_retransmissions_total{{{PORTS}}}[$__rate_interval])"
+SENT_AGAIN_TOLD = "One loss may be seen by several causes: not to be summed."
 
 Panel: TypeAlias = stat.Panel | timeseries.Panel | table.Panel | statetimeline.Panel | heatmap.Panel
 _P = TypeVar("_P", stat.Panel, timeseries.Panel, table.Panel, statetimeline.Panel, heatmap.Panel)
@@ -42,82 +42,6 @@ _P = TypeVar("_P", stat.Panel, timeseries.Panel, table.Panel, statetimeline.Pane
 class Query(NamedTuple):
     expr: str
     legend: str = ""
-
-
-class Row(NamedTuple):
-    title: str
-    panels: Sequence[Panel]
-
-
-def dashboard(
-    uid: str,
-    title: str,
-    description: str,
-    variables: Sequence[Builder[model.VariableModel]],
-    rows: Sequence[Row],
-) -> model.Dashboard:
-    """Of the last day; ids count panels from 1."""
-    builder = (
-        build.Dashboard(title)
-        .uid(uid)
-        .description(description)
-        .tags(["flapd"])
-        .time("now-24h", "now")
-        .refresh("1m")
-        .tooltip(model.DashboardCursorSync.CROSSHAIR)
-        .link(_other_dashboards())
-    )
-    for variable in variables:
-        builder.with_variable(variable)
-    ids = count(1)
-    for row in rows:
-        builder.with_row(build.Row(row.title).id(next(ids)))
-        for panel in row.panels:
-            builder.with_panel(panel.id(next(ids)))
-    return builder.build()
-
-
-def _other_dashboards() -> build.DashboardLink:
-    return (
-        build.DashboardLink("flapd")
-        .type(model.DashboardLinkType.DASHBOARDS)
-        .tags(["flapd"])
-        .include_vars(True)
-        .keep_time(True)
-    )
-
-
-def source_variable() -> build.DatasourceVariable:
-    return build.DatasourceVariable("datasource").label("data source").type("prometheus")
-
-
-def cluster_variable() -> build.QueryVariable:
-    """All of them also where nothing labels a cluster."""
-    return _all_of(_variable("cluster", "label_values(flapd_build_info, cluster)"))
-
-
-def node_variable(several: bool) -> build.QueryVariable:
-    found = 'label_values(flapd_build_info{cluster=~"$cluster"}, instance)'
-    variable = _variable("instance", found)
-    return _all_of(variable) if several else variable
-
-
-def device_variable() -> build.QueryVariable:
-    return _all_of(_variable("device", f"label_values(flapd_port_up{{{NODES}}}, device)"))
-
-
-def _all_of(variable: build.QueryVariable) -> build.QueryVariable:
-    return variable.include_all(True).multi(True).all_value(".*").current(_ALL)
-
-
-def _variable(name: str, query: str) -> build.QueryVariable:
-    return (
-        build.QueryVariable(name)
-        .query(query)
-        .datasource(SOURCE)
-        .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(model.VariableSort.ALPHABETICAL_ASC)
-    )
 
 
 def number(title: str, expr: str, description: str, worst_from: float = 1) -> stat.Panel:

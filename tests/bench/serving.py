@@ -2,20 +2,16 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
-from flapd.model.event import Outage
-from flapd.store.history import History
+from tests.asking import UnixConnection
 from tests.bench.agent import pids, running_agent, started
 from tests.bench.figure import Figure, Scale, percentile
+from tests.bench.history import write_history
 from tests.bench.machine import memory_directory, usage_over, used_meanwhile
-from tests.store.outages import WALL_NS, outage
-from tests.system.harness import SimulatedNode, UnixConnection
+from tests.store.outages import WALL_NS
+from tests.system.harness import SimulatedNode
 from tests.trees import lay_out
 
-_COMMIT_OF = 5_000
-_EVERY_SECONDS = 30
 _TIMES = 5
 _FILTERS = (
     "",
@@ -71,7 +67,7 @@ def page_of_history(scale: Scale) -> list[Figure]:
     with memory_directory() as directory:
         node = SimulatedNode(directory)
         lay_out(node.sysfs, {"class/net/README": "nothing to watch"})
-        _write_history(node.history, scale.outages)
+        write_history(node.history, scale.outages)
         with started(node):
             took_ms = {query: _page_ms(node, query) for query in _queries(node)}
     worst = max(took_ms, key=lambda query: took_ms[query])
@@ -107,31 +103,3 @@ def _page_ms(node: SimulatedNode, query: str) -> float:
         node.get_text(f"/api/v1/flaps?{query}")
         found.append(1000 * (time.perf_counter() - began))
     return percentile(found, 0.5)
-
-
-def _write_history(path: Path, outages: int) -> None:
-    with closing(History(path)) as history:
-        for first in range(0, outages, _COMMIT_OF):
-            numbers = range(first, min(outages, first + _COMMIT_OF))
-            history.commit([_outage(number) for number in numbers], {})
-
-
-def _outage(number: int) -> Outage:
-    """One in a thousand is rare in some way; 16 ports, one outage every 30 s."""
-    port = number % 16
-    down = number * _EVERY_SECONDS
-    seconds = (0.02, 0.3, 1.5, 2.0, 7.0, 40.0, 300.0)[number % 7]
-    rare = number % 1000
-    return outage(
-        f"flap-{number:016x}",
-        down=down,
-        up=None if rare == 1 else down + seconds,
-        status={1: "open", 2: "lost"}.get(rare, "closed"),
-        cause="subnet" if rare == 3 else "unknown" if rare == 4 else "link",
-        layer="logical" if rare in (3, 4) else "physical",
-        seen="while_away" if rare == 5 else ("observed", "unseen")[number % 2],
-        kind="drop" if seconds > 240 else "flap",
-        key=f"key{port}",
-        port=f"mlx5_{port}/1",
-        guid=f"0x{port:x}",
-    )

@@ -15,15 +15,17 @@ from tests.programs import program
 ROOT = Path(__file__).parent.parent.parent
 PROMETHEUS = ROOT / "deploy/prometheus"
 RULES = PROMETHEUS / "flapd.rules.yml"
-CASES = PROMETHEUS / "flapd.rules.test.yml"
+FILES = (RULES, PROMETHEUS / "flapd-hub.rules.yml")
+CASES = tuple(file.with_name(file.name.replace(".yml", ".test.yml")) for file in FILES)
+RUNBOOKS = '{{ with query "flapd:runbooks" }}{{ . | first | label "url" }}{{ end }}'
 OTHERS = {"up"}
 """Metrics that are not flapd's."""
 
 
 @cache
 def rules() -> list[dict[str, Any]]:
-    groups = msgspec.yaml.decode(RULES.read_bytes())["groups"]
-    return [rule for group in groups for rule in group["rules"]]
+    groups = [msgspec.yaml.decode(file.read_bytes())["groups"] for file in FILES]
+    return [rule for of_file in groups for group in of_file for rule in group["rules"]]
 
 
 def alerts() -> list[dict[str, Any]]:
@@ -38,11 +40,11 @@ def checked(tool: str, *arguments: str | Path) -> None:
 
 
 def test_prometheus_takes_the_rules() -> None:
-    checked("promtool", "check", "rules", "--lint-fatal", RULES)
+    checked("promtool", "check", "rules", "--lint-fatal", *FILES)
 
 
 def test_each_alert_fires_and_is_silent_when_it_should_be() -> None:
-    checked("promtool", "test", "rules", CASES)
+    checked("promtool", "test", "rules", *CASES)
 
 
 def test_prometheus_takes_the_example_of_scraping() -> None:
@@ -57,7 +59,8 @@ def test_alertmanager_takes_the_example_of_routes() -> None:
 def test_of_each_alert_both_sides_are_tried(alert: dict[str, Any]) -> None:
     tried = [
         bool(check.get("exp_samples"))
-        for case in msgspec.yaml.decode(CASES.read_bytes())["tests"]
+        for cases in CASES
+        for case in msgspec.yaml.decode(cases.read_bytes())["tests"]
         for check in case["promql_expr_test"]
         if f'alertname="{alert["alert"]}"' in check["expr"]
     ]
@@ -70,8 +73,39 @@ def test_each_alert_says_what_is_wrong_and_what_to_do(alert: dict[str, Any]) -> 
     assert alert["labels"]["severity"] in ("page", "ticket")
     assert set(alert["annotations"]) == {"summary", "description", "runbook_url"}
     runbook = ROOT / "docs/runbooks" / f"{alert['alert']}.md"
-    assert alert["annotations"]["runbook_url"] == f"docs/runbooks/{runbook.name}"
+    assert alert["annotations"]["runbook_url"] == f"{RUNBOOKS}/{runbook.name}"
     assert runbook.is_file()
+
+
+@pytest.mark.parametrize("base", ["docs/runbooks", "https://wiki.example/flapd"])
+def test_where_runbooks_are_is_set_in_one_place(tmp_path: Path, base: str) -> None:
+    (tmp_path / RULES.name).write_text(RULES.read_text().replace('"docs/runbooks"', f'"{base}"'))
+    labels = {"instance": "n1", "job": "flapd", "scope": "node", "severity": "ticket"}
+    summary, description, _ = annotations_of("FlapdAgentGone")
+    told = {
+        "summary": summary.replace("{{ $labels.instance }}", "n1"),
+        "description": description,
+        "runbook_url": f"{base}/FlapdAgentGone.md",
+    }
+    case = {
+        "interval": "1m",
+        "input_series": [{"series": 'up{job="flapd", instance="n1"}', "values": "0x20"}],
+        "alert_rule_test": [
+            {
+                "eval_time": "15m",
+                "alertname": "FlapdAgentGone",
+                "exp_alerts": [{"exp_labels": labels, "exp_annotations": told}],
+            }
+        ],
+    }
+    file = tmp_path / "case.yml"
+    file.write_bytes(msgspec.json.encode({"rule_files": [RULES.name], "tests": [case]}))
+    checked("promtool", "test", "rules", file)
+
+
+def annotations_of(name: str) -> list[str]:
+    (alert,) = (alert for alert in alerts() if alert["alert"] == name)
+    return list(alert["annotations"].values())
 
 
 def test_each_runbook_is_of_an_alert() -> None:
@@ -90,6 +124,7 @@ def test_the_rules_ask_for_nothing_that_is_not_there() -> None:
 
 def test_everything_recorded_is_used() -> None:
     recorded = {rule["record"] for rule in rules() if "record" in rule}
-    asked = set(re.findall(r"flapd:[\w:]+", json.dumps([rule["expr"] for rule in rules()])))
+    asking = [[rule["expr"], rule.get("annotations")] for rule in rules()]
+    asked = set(re.findall(r"flapd:[\w:]+", json.dumps(asking)))
 
     assert asked == recorded

@@ -111,7 +111,7 @@ def test_the_first_screen_says_what_is_wrong_what_happened_and_what_it_cost(
         expect(now).to_contain_text("mlx5_1/1 flapping: penalty 2400")
         expect(now).to_contain_text("mlx5_2/1 cannot be read: whether it is up is not known")
         incidents = seen.page.locator("#incidents")
-        expect(incidents).to_contain_text("mlx5_0/1 caused it (98.0 %)")
+        expect(incidents).to_contain_text("caused by mlx5_0/1 (98.0 %)")
         expect(incidents).to_contain_text("3.13 USD")
         expect(seen.page).to_have_title(re.compile("^4 wrong"))
 
@@ -141,7 +141,7 @@ def test_without_a_script_everything_is_told_but_the_picture(url: str, browser: 
         expect(seen.page.locator("#now .verdict")).to_have_text("4 things are wrong")
         expect(seen.page.locator("#flaps")).to_contain_text("mlx5_0/1")
         seen.page.get_by_role("link", name="all incidents").click()
-        expect(seen.page.locator("#list")).to_contain_text("caused it")
+        expect(seen.page.locator("#list")).to_contain_text("caused by")
 
 
 def test_the_timeline_goes_from_a_day_to_a_second_by_keys_and_opens_what_is_chosen(
@@ -200,9 +200,9 @@ def test_who_may_not_see_jobs_sees_the_fabric_and_which_key_decides(
         credentials = {"username": "", "password": "secret"}
         with watched(browser, http_credentials=credentials) as seen:
             seen.page.goto(f"{url}/incidents")
-            expect(seen.page.locator("#list")).to_contain_text("caused it")
+            expect(seen.page.locator("#list")).to_contain_text("caused by")
             seen.page.goto(url)
-            expect(seen.page.locator("#incidents")).to_contain_text("caused it")
+            expect(seen.page.locator("#incidents")).to_contain_text("caused by")
 
     assert "caused" not in shown
     assert "/incidents/i1" not in shown

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.deploy.packages.built import Package, build
+from tests.deploy.packages.built import Package, debian_12
 
 
 @pytest.fixture(scope="session")
-def debian(tmp_path_factory: pytest.TempPathFactory) -> Package:
-    return build("debian-12", "amd64", tmp_path_factory.mktemp("debian-12"))
+def debian() -> Package:
+    return debian_12()

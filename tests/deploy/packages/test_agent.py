@@ -7,20 +7,11 @@ import pytest
 
 from tests.deploy.packages.built import Package
 from tests.deploy.packages.content import runnable
+from tests.deploy.packages.one_port import PORT, TREE
 from tests.system.harness import SimulatedNode, until
 from tests.trees import lay_out
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
-
-PORT = "class/infiniband/mlx5_0/ports/1"
-TREE = {
-    "class/infiniband/mlx5_0/node_guid": "b83f:d203:0012:3450",
-    f"{PORT}/link_layer": "InfiniBand",
-    f"{PORT}/state": "4: ACTIVE",
-    f"{PORT}/phys_state": "5: LinkUp",
-    f"{PORT}/rate": "400 Gb/sec (4X NDR)",
-    f"{PORT}/counters/link_downed": "7",
-}
 
 
 class PackagedNode(SimulatedNode):
@@ -28,8 +19,8 @@ class PackagedNode(SimulatedNode):
         super().__init__(directory)
         self._home = home
 
-    def start(self) -> None:
-        program = [str(self._home / "bin/python"), "-I", str(self._home / "bin/flapd")]
+    def start(self, *before: str) -> None:
+        program = [*before, str(self._home / "bin/python"), "-I", str(self._home / "bin/flapd")]
         with self.log.open("ab") as log:
             self.agent = subprocess.Popen(
                 [*program, "run", "--config", str(self.config)],

@@ -1,14 +1,13 @@
 """The package for Debian 12 in the hands of dpkg: below a directory, with a made-up systemctl."""
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.deploy.packages.built import ROOT, Package
+from tests.deploy.packages.built import ROOT, Package, packed, unpacked_as
 from tests.programs import program
 
 SYSTEMCTL = '#!/bin/sh\necho "$@" >>"$TOLD"\n'
@@ -69,19 +68,12 @@ def node(tmp_path: Path) -> Node:
 
 def another_version(package: Package, version: str, directory: Path) -> Path:
     """With no more than checking a configuration takes: all of it would take long to compile."""
-    tree = directory / f"tree-{version}"
-    subprocess.run([program("dpkg-deb"), "-R", package.file, tree], check=True)
-    control = tree / "DEBIAN/control"
-    described = re.sub(r"(?m)^Version: .*$", f"Version: {version}", control.read_text())
-    control.write_text(described)
+    tree = unpacked_as(package, version, directory)
     site = tree / package.site.relative_to(package.tree)
     for path in site.iterdir():
         if path.is_dir() and path.name not in NEEDED:
             shutil.rmtree(path)
-    file = directory / f"flapd_{version}.deb"
-    made = [program("dpkg-deb"), "-Znone", "-b", str(tree), str(file)]
-    subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
-    return file
+    return packed(tree, directory / f"flapd_{version}.deb")
 
 
 def test_it_is_installed_upgraded_downgraded_removed_and_purged(
