@@ -44,8 +44,9 @@ def lay_out(tree: Path, distribution: Distribution, machine: str, scratch: Path)
 def _lay_out_service(tree: Path, distribution: Distribution) -> None:
     environment = {**os.environ, "DESTDIR": str(tree), "SYSTEMD": str(distribution.systemd)}
     subprocess.run([ROOT / "scripts/install-node"], check=True, env=environment)
-    unit = tree / "usr/lib/systemd/system/flapd.service"
-    unit.write_text(unit.read_text().replace(_INSTALLED_AS, f"/{HOME}/bin/flapd"))
+    for name in ("flapd.service", "flapd-hub.service"):
+        unit = tree / "usr/lib/systemd/system" / name
+        unit.write_text(unit.read_text().replace(_INSTALLED_AS, f"/{HOME}/bin/flapd"))
 
 
 def _lay_out_environment(home: Path, python: str) -> None:

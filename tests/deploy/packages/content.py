@@ -20,6 +20,8 @@ EXPECTED = (
     "usr/lib/flapd/bin/flapd",
     "usr/lib/flapd/drop-ins/jobs.conf",
     "usr/lib/systemd/system/flapd.service",
+    "usr/lib/systemd/system/flapd-hub.service",
+    "usr/share/doc/flapd/hub.toml",
     "usr/lib/sysusers.d/flapd.conf",
     "usr/lib/tmpfiles.d/flapd.conf",
     "etc/flapd/flapd.toml",
@@ -52,6 +54,9 @@ def check_what_may_be_written_and_run(package: Package) -> None:
 
 
 def check_the_unit(package: Package) -> None:
+    hub = (package.tree / "usr/lib/systemd/system/flapd-hub.service").read_text()
+    assert "/usr/lib/flapd/bin/flapd hub" in hub
+    assert "/opt/flapd" not in hub
     unit = (package.tree / "usr/lib/systemd/system/flapd.service").read_text()
     source = (ROOT / "systemd/flapd.service").read_text()
 

@@ -95,7 +95,11 @@ def test_it_is_installed_upgraded_downgraded_removed_and_purged(
     config.write_text('[log]\nlevel = "warning"\n')
     upgraded = node.dpkg("-i", new)
     assert upgraded.returncode == 0, upgraded.stderr
-    assert node.systemctl_heard() == ["daemon-reload", "try-restart flapd.service"]
+    assert node.systemctl_heard() == [
+        "daemon-reload",
+        "try-restart flapd.service",
+        "try-restart flapd-hub.service",
+    ]
     assert "warning" in config.read_text()
 
     downgraded = node.dpkg("-i", old)
@@ -104,7 +108,10 @@ def test_it_is_installed_upgraded_downgraded_removed_and_purged(
 
     removed = node.dpkg("-r", "flapd")
     assert removed.returncode == 0, removed.stderr
-    assert node.systemctl_heard() == ["--quiet disable --now flapd.service", "daemon-reload"]
+    assert node.systemctl_heard() == [
+        "--quiet disable --now flapd.service flapd-hub.service",
+        "daemon-reload",
+    ]
     assert not home.exists()
     assert history.exists()
     assert config.exists()
@@ -153,9 +160,15 @@ def test_rpm_too_lets_the_agent_run_until_the_new_one_is_there(
     history.touch()
 
     assert node.rpm_runs("postinstall", 1) == ["daemon-reload"]
-    assert node.rpm_runs("postinstall", 2) == ["daemon-reload", "try-restart flapd.service"]
+    assert node.rpm_runs("postinstall", 2) == [
+        "daemon-reload",
+        "try-restart flapd.service",
+        "try-restart flapd-hub.service",
+    ]
     assert node.rpm_runs("preremove", 1) == []
     assert node.rpm_runs("postremove", 1) == []
-    assert node.rpm_runs("preremove", 0) == ["--quiet disable --now flapd.service"]
+    assert node.rpm_runs("preremove", 0) == [
+        "--quiet disable --now flapd.service flapd-hub.service"
+    ]
     assert node.rpm_runs("postremove", 0) == ["daemon-reload"]
     assert history.exists()
