@@ -6,10 +6,10 @@ BIN := .venv/bin
 .PHONY: help demo test test-all test-kernel test-pythons bench install-node packages check format system-packages dashboards requirements clean
 
 help:
-	@echo "make demo             the agent beside a simulated job: three flaps, what they did, what they cost (80 s)"
+	@echo "make demo             a simulated job on 128 nodes: three flaps, which port did it, what they cost (90 s)"
 	@echo "make test             set up, check style and types, run the tests"
 	@echo "make test-all         the long ones as well: more seeds, all packages, every verdict (an hour)"
-	@echo "make test-kernel      of the tests those in virtual machines: real RDMA devices, real systemd (5 minutes)"
+	@echo "make test-kernel      of the tests those in virtual machines: real RDMA devices, real systemd (8 minutes)"
 	@echo "make test-pythons     most tests with Python 3.10 and 3.13"
 	@echo "make bench            what flapd takes and how fast it is, beside its budgets (10 minutes)"
 	@echo "make install-node     install it on this node, as a service of systemd (needs root)"

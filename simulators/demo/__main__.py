@@ -12,12 +12,12 @@ from typing import Any
 
 from flapd.model.times import SECOND_NS
 from simulators.demo import words
-from simulators.demo.child import scratch
-from simulators.demo.stage import CHECKPOINT_EVERY, LOOK_EVERY_SECONDS, RESTART, Stage
-from simulators.demo.story import FLAPS, WATCHDOG_SECONDS, gone_seconds, story
+from simulators.demo.cast import Cast
+from simulators.demo.service import LOOK_EVERY_SECONDS
+from simulators.demo.site import nats_server
+from simulators.demo.story import FLAPS, gone_seconds, story
 from simulators.errors import SimulatorError
 from simulators.fabric.truth import Truth
-from simulators.job.record import Run
 
 _SETTLE_SECONDS = 5.0
 _SAID: dict[str, Callable[[Any], str | None]] = {
@@ -33,18 +33,20 @@ def main() -> int:
     """0 where all that happened was found; 1 otherwise, or where it cannot begin."""
     parser = argparse.ArgumentParser(
         prog="python -m simulators.demo",
-        description="The real agent on a simulated node of a training job, some of whose links "
-        "flap: what it tells, as it happens.",
+        description="The real agent on simulated nodes of a training job, some of whose links "
+        "flap, and the hub of the fleet: what they tell, as it happens.",
     )
     parser.add_argument(
         "--end", action="store_true", help="end when the story is over, also on a terminal"
     )
-    ends_by_itself = parser.parse_args().end or not sys.stdin.isatty()
+    parser.add_argument("--one-node", action="store_true", help="one agent, and no fleet")
+    asked = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, lambda *_: sys.exit(0))
     try:
         with ExitStack() as stack:
-            return Demo(stack).run(ends_by_itself)
+            demo = Demo(stack, None if asked.one_node else _found_server())
+            return demo.run(ends_by_itself=asked.end or not sys.stdin.isatty())
     except KeyboardInterrupt:
         print()
         return 0
@@ -56,52 +58,49 @@ def main() -> int:
         return 1
 
 
+def _found_server() -> str | None:
+    found = nats_server()
+    if found is None:
+        print("There is no nats-server here, so this shows one node and no fleet;")
+        print("`make system-packages` (needs root) would bring it.\n")
+    return found
+
+
 class Demo:
     """One run, and what is printed of it."""
 
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
+    def __init__(self, stack: ExitStack, server: str | None) -> None:
+        """`server` is the program; None: there is one node, and no fleet."""
         # Another demo beside this one has another job.
         self._run = story(str(os.getpid()))
-        self._stage = Stage(stack.enter_context(scratch()))
+        self._cast = Cast(stack, self._run, server)
         self._latest: dict[str, dict[str, words.Item]] = {what: {} for what in _SAID}
         self._printed: set[tuple[str, str]] = set()
 
-    def run(self, ends_by_itself: bool) -> int:
-        enter = self._stack.enter_context
-        _print_job(self._run)
-        truth = enter(self._stage.fabric(self._run))
-        enter(self._stage.job(self._run, truth.origin_monotonic_ns))
-        enter(self._stage.agent())
-        self._print_where_to_look()
+    def run(self, *, ends_by_itself: bool) -> int:
+        print(self._cast.introduction())
+        truth = self._cast.begin()
+        print(self._cast.where_to_look())
+        seconds = FLAPS[0].at_seconds
+        print(f"The job begins; its traffic is learned, and after {seconds:.0f} s links will flap.")
+        sys.stdout.flush()
         self._follow(truth)
         fatal = self._fatal()
         if fatal is not None:
-            print(f"\n$ flapd why {fatal['id']}")
-            print(self._stage.flapd("why", fatal["id"]), flush=True)
+            print(f"\n{self._cast.why(fatal['id'])}", flush=True)
         all_found = self._print_balance() and fatal is not None
+        print(self._cast.page())
         if not ends_by_itself:
-            print("The agent runs on; Ctrl-C ends it.")
+            print("All of it runs on; Ctrl-C ends it.")
             threading.Event().wait()
         return 0 if all_found else 1
-
-    def _print_where_to_look(self) -> None:
-        config = f"--config {self._stage.config}"
-        print("Look for yourself, in a browser and in another terminal:")
-        print(f"  {self._stage.url}/")
-        print(f"  .venv/bin/flapd watch {config}")
-        print(f"  .venv/bin/flapd flaps {config}")
-        print(f"  .venv/bin/flapd incidents {config}")
-        print(f"  curl -s {self._stage.url}/metrics | grep flapd_")
-        print()
-        seconds = FLAPS[0].at_seconds
-        print(f"The job begins; its traffic is learned, and after {seconds:.0f} s links will flap.")
 
     def _follow(self, truth: Truth) -> None:
         """Until all is over, and what is told of it has come."""
         seconds = max(gone_seconds(self._run), FLAPS[-1].usable_at) + _SETTLE_SECONDS
         ends_ns = truth.origin_monotonic_ns + round(seconds * SECOND_NS)
         while time.monotonic_ns() < ends_ns:
+            self._cast.look()
             for what, said in _SAID.items():
                 for item in reversed(self._items(what)):
                     self._latest[what][item["id"]] = item
@@ -111,7 +110,7 @@ class Demo:
     def _items(self, what: str) -> list[words.Item]:
         """Of this job: there may be others on this machine."""
         job = self._run.spec.job
-        items: list[words.Item] = self._stage.get(f"/{what}")["items"]
+        items: list[words.Item] = self._cast.teller_of(what).get(f"/{what}")["items"]
         return [item for item in items if item.get("job", job) == job]
 
     def _print_news(self, item_id: str, text: str | None) -> None:
@@ -130,19 +129,6 @@ class Demo:
         recorded = sum(int(flap["count"]) for flap in self._latest["flaps"].values())
         print(f"The simulation took links down {len(FLAPS)} times; flapd recorded {recorded}.")
         return recorded == len(FLAPS)
-
-
-def _print_job(run: Run) -> None:
-    spec, software = run.spec, run.spec.software
-    print(
-        f"flapd on one simulated node of job {spec.job}: {spec.world_size:,} GPUs, "
-        f"{spec.ranks_per_node} of them here, each with an\n"
-        f"InfiniBand port of 400 Gb/s; PyTorch {software.torch}, NCCL {software.nccl}. "
-        "All timeouts are short, so that nobody\n"
-        f"has to wait: NCCL_IB_TIMEOUT={spec.ib_timeout} (gives up after 2 to 8 s), "
-        f"watchdog {WATCHDOG_SECONDS:.0f} s.\n"
-        f"The configuration says: {RESTART} to restart, a checkpoint every {CHECKPOINT_EVERY}."
-    )
 
 
 if __name__ == "__main__":

@@ -33,6 +33,23 @@ def child(command: list[str], **streams: Any) -> Iterator["subprocess.Popen[byte
         process.wait()
 
 
+@contextmanager
+def ready_child(
+    command: list[str], log_file: Path, what: str
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Once it said that it is ready; it ends with its standard input as well."""
+    with log_file.open("w+b") as log:
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
+        with child(command, **streams) as process:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            if not process.stdout.readline().startswith(b"ready "):
+                log.seek(0)
+                raise SimulatorError(f"there is no {what}: {log.read().decode()}")
+            yield process
+            process.stdin.close()
+
+
 def _end_with_parent() -> None:
     """prctl(PR_SET_PDEATHSIG, SIGTERM): the kernel ends us when the demo is killed."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)

@@ -4,12 +4,16 @@ All timeouts are short, so that nobody has to wait for the end; by the defaults 
 releases a link may be gone for 30 s and longer before the transport gives up.
 """
 
+from simulators.cluster.spec import Flap, FleetSpec, PlacedJob
 from simulators.job.happenings import Outage
 from simulators.job.job import simulate
 from simulators.job.record import Run
 from simulators.job.spec import JobSpec, Phase, Software, Steps, Transport
 
 NODE = 0
+NODES = 128
+NEIGHBOURS = (1, NODES - 1)
+"""In the ring: they wait for what the node's ports do not answer."""
 FLAPS = (
     Outage(at_seconds=38.0, down_seconds=1.2, node=NODE, port=2),
     Outage(at_seconds=46.0, down_seconds=1.6, node=NODE, port=5),
@@ -20,27 +24,44 @@ FLAPS = (
 The first comes when the rhythm of the job's traffic is known: after fifty steps.
 """
 WATCHDOG_SECONDS = 20.0
-_SEED = 1
-"""With it the flaps hit a step while it moves data, and the end is over within seconds."""
+_SEED = 6
+"""With it the flaps hit a step while it moves data, both neighbours give up before the node does
+whose link it is, and the end is over within seconds."""
 
 
 def story(job: str) -> Run:
-    return simulate(
-        JobSpec(
-            seed=_SEED,
-            job=job,
-            nodes=128,
-            ranks_per_node=8,
-            restarts=0,
-            start_up_seconds=4.0,
-            duration_seconds=120.0,
-            steps=Steps(phases=(Phase(0.5, 0.15),), collectives=4, jitter=0.02, ahead_seconds=0.2),
-            transport=Transport(ib_timeout=16),
-            software=Software(
-                torch="2.7.1", nccl="2.26.2", watchdog_seconds=WATCHDOG_SECONDS, nccl_debug="INFO"
-            ),
-            happenings=FLAPS,
+    return simulate(_job(job, FLAPS))
+
+
+def fleet_story(job: str) -> FleetSpec:
+    """The same, with all nodes of the job."""
+    flaps = tuple(
+        Flap(
+            at_seconds=one.at_seconds,
+            down_seconds=one.down_seconds,
+            node=one.node,
+            port=one.port,
         )
+        for one in FLAPS
+    )
+    return FleetSpec(nodes=NODES, jobs=(PlacedJob(_job(job)),), happenings=flaps)
+
+
+def _job(job: str, happenings: tuple[Outage, ...] = ()) -> JobSpec:
+    return JobSpec(
+        seed=_SEED,
+        job=job,
+        nodes=NODES,
+        ranks_per_node=8,
+        restarts=0,
+        start_up_seconds=4.0,
+        duration_seconds=120.0,
+        steps=Steps(phases=(Phase(0.5, 0.15),), collectives=4, jitter=0.02, ahead_seconds=0.2),
+        transport=Transport(ib_timeout=16),
+        software=Software(
+            torch="2.7.1", nccl="2.26.2", watchdog_seconds=WATCHDOG_SECONDS, nccl_debug="INFO"
+        ),
+        happenings=happenings,
     )
 
 

@@ -20,20 +20,21 @@ def told_once(text: str) -> str:
 def job(item: Item) -> str | None:
     """None until its ports are known."""
     if item["until"] is not None:
-        return f"{_clock(item['until'])}  job {item['job']} is gone from this node"
+        return f"{_clock(item['until'])}  job {item['job']} is gone from {item['node']}"
     timeout = item["policy"]["ib_timeout"]
     if not item["ports"]:
         return None
     return (
-        f"{_clock(item['since'])}  job {item['job']} is seen: {item['world_size']:,} ranks, "
-        f"{len(item['local_ranks'])} of them here, on {len(item['ports'])} ports; "
+        f"{_clock(item['since'])}  {item['node']} sees job {item['job']}: "
+        f"{item['world_size']:,} ranks, {len(item['local_ranks'])} of them on its "
+        f"{len(item['ports'])} ports; "
         f"NCCL_IB_TIMEOUT={timeout['value']}"
     )
 
 
 def flap(item: Item) -> str:
     edge = item["up"] or item["down"]
-    where = f"{_clock(edge['latest'])}  {item['port']}"
+    where = f"{_clock(edge['latest'])}  {_port(item)}"
     if item["status"] == "open":
         return f"{where} is down"
     seconds = item["down_seconds"]
@@ -59,7 +60,7 @@ def fault(item: Item) -> str | None:
     what = item["kind"].replace("_", " ")
     who = "" if item["rank"] is None else f" on rank {item['rank']}"
     card = "" if item["hca"] is None else f" ({item['hca']})"
-    return f"{_clock(item['time'])}  first error: {what}{who}{card}"
+    return f"{_clock(item['time'])}  {item['node']} tells of an error: {what}{who}{card}"
 
 
 def incident(item: Item) -> str | None:
@@ -70,11 +71,15 @@ def incident(item: Item) -> str | None:
     cause, cost = item["causes"][0], item["cost"]
     chance = min(99.9, 100 * cause["probability"])
     return (
-        f"              {item['verdict']} by {cause['port']} ({chance:.1f} %): "
+        f"              {item['verdict']} by {_port(cause)} ({chance:.1f} %): "
         f"{_REGIMES.get(regime, regime)};\n"
         f"              {loss['likely']:,.0f} GPU-seconds of {item['world_size']:,} GPUs, "
         f"{cost['likely']:,.2f} {cost['currency']}"
     )
+
+
+def _port(item: Item) -> str:
+    return f"{item['node']} {item['port']}"
 
 
 def _clock(written: str) -> str:

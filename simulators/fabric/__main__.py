@@ -57,6 +57,7 @@ class _Arguments:
     mount: Path | None
     truth: Path | None
     origin_in: float
+    origin_ns: int | None
     plain: bool
     until_eof: bool
 
@@ -112,6 +113,7 @@ def _arguments() -> _Arguments:
         metavar="SECONDS",
         help="the schedule's second 0 is so long after the start (default 0)",
     )
+    add("--origin-ns", type=int, metavar="NS", help="its monotonic time, in place of --origin-in")
     add("--plain", action="store_true", help="ordinary files, no FUSE: no faults, no changes")
     add("--until-eof", action="store_true", help="end also when stdin ends")
     arguments = _Arguments(**vars(parser.parse_args()))
@@ -139,7 +141,7 @@ def _serve(arguments: _Arguments, ended: threading.Event) -> None:
 
 def _scene(arguments: _Arguments) -> _Scene:
     begin_ns = time.monotonic_ns()
-    origin_ns = begin_ns + nanoseconds(arguments.origin_in)
+    origin_ns = arguments.origin_ns or begin_ns + nanoseconds(arguments.origin_in)
     unix_offset_ns = time.time_ns() - time.monotonic_ns()
     if arguments.capture is not None:
         tree, windows = read_capture(arguments.capture)

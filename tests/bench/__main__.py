@@ -9,10 +9,13 @@ from rich.table import Table
 from tests.bench.commands import commands
 from tests.bench.cost import whole_agent
 from tests.bench.edge import edge_to_record
+from tests.bench.edge_events import edge_to_record_with_events
 from tests.bench.figure import FULL, TINY, Bench, Figure
+from tests.bench.fleet import fleet
 from tests.bench.follow import follow
 from tests.bench.lateness import lateness
 from tests.bench.logs import logs
+from tests.bench.page import page
 from tests.bench.reading import reading
 from tests.bench.replaying import replay
 from tests.bench.serving import metrics, page_of_history
@@ -24,12 +27,15 @@ BENCHES: dict[str, Bench] = {
     "agent": whole_agent,
     "lateness": lateness,
     "edge": edge_to_record,
+    "edge_events": edge_to_record_with_events,
     "metrics": metrics,
     "history": page_of_history,
+    "page": page,
     "replay": replay,
     "logs": logs,
     "follow": follow,
     "start": starting,
+    "fleet": fleet,
 }
 
 _NARROWEST = 150

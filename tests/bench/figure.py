@@ -17,6 +17,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     flaps_a_port: int
     requests: int
     starts: int
+    nodes: int
+    """Of a fleet."""
     may_download: bool
     """What to compare with, where it is not installed."""
 
@@ -30,6 +32,7 @@ FULL = Scale(
     flaps_a_port=20,
     requests=200,
     starts=7,
+    nodes=12_500,
     may_download=True,
 )
 TINY = Scale(
@@ -41,6 +44,7 @@ TINY = Scale(
     flaps_a_port=1,
     requests=5,
     starts=1,
+    nodes=64,
     may_download=False,
 )
 

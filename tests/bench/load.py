@@ -5,7 +5,7 @@ import time
 from itertools import cycle
 from pathlib import Path
 
-from tests.system.harness import UnixConnection
+from tests.asking import UnixConnection
 
 PATHS = ("/metrics", "/api/v1/ports", "/api/v1/flaps")
 EVERY_SECONDS = 0.01

@@ -1,0 +1,1 @@
+"""A cluster: many nodes with jobs on them, what befalls their fabric, and what each node tells."""
