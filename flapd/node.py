@@ -20,15 +20,16 @@ from flapd.fleet.credentials import check_files
 from flapd.fleet.outbox import CURSOR, Outbox
 from flapd.fleet.publish import Publisher
 from flapd.model.errors import FlapdError
-from flapd.model.observation import Expectations, Maintenance, Observation, Repaired
+from flapd.model.observation import Maintenance, Observation, Repaired
 from flapd.model.times import SECOND_NS
-from flapd.opening import boot_id, locks, opened_history
+from flapd.opening import boot_id, going_on, locks, opened_history
+from flapd.orders import expectations, reader_orders, sampler_orders
 from flapd.pump import EngineBusyError, Pump
+from flapd.reload import RELOADED, Reload, changed
 from flapd.serve.agent import About, Health, RecordingStatus
 from flapd.serve.errors import ApiError
 from flapd.service import status_line
 from flapd.sources.discovery import refuse_no_sysfs
-from flapd.sources.job_reader_link import ReaderOrders
 from flapd.sources.job_reader_process import Durable, JobReaderProcess
 from flapd.sources.kernel_clock import clock_state
 from flapd.sources.kernel_sources import silent_sources
@@ -36,7 +37,7 @@ from flapd.sources.link_events import LinkEvents
 from flapd.sources.sampler_link import Orders
 from flapd.sources.sampler_process import SamplerProcess
 from flapd.sources.settings import SourcesSettings
-from flapd.store.flap_query import FlapQuery
+from flapd.sources.starting import StartChild, start_own
 from flapd.store.history_reader import HistoryReader
 from flapd.store.keeper import Keeper
 from flapd.store.recorder import Recorder, Request
@@ -45,8 +46,6 @@ from flapd.store.remembered import Known, remembered_samples
 SHORTEST_STALE_NS = 3 * SECOND_NS
 STALE_INTERVALS = 5
 """A port that was not read for so many fast intervals is not known to be up."""
-MOST_OPEN_FLAPS = 1000
-"""A port has one at most."""
 _LAST_COMMIT_SECONDS = 2.0
 _KEEPER_ENDS_WITHIN_SECONDS = 0.5
 _FLEET_ENDS_WITHIN_SECONDS = 0.5
@@ -60,23 +59,13 @@ _T = TypeVar("_T")
 
 _log = structlog.get_logger("flapd.node")
 
-RELOADED = ("sampling", "ports")
-"""Sections that SIGHUP puts into force; a change of any other needs a restart."""
-
-
-class Reload(msgspec.Struct, frozen=True):
-    """What became of the configuration that was read last."""
-
-    ok: bool = True
-    """False: it was refused, and the one before is in force."""
-    restart_needed: tuple[str, ...] = ()
-    """Sections of it that are not in force until the next start."""
-
 
 class Node:
     """One running agent; what serving may ask of it."""
 
-    def __init__(self, config: Config, config_path: Path) -> None:
+    def __init__(
+        self, config: Config, config_path: Path, start_child: StartChild = start_own
+    ) -> None:
         """Takes the lock and opens the history; FlapdError where either cannot be had."""
         self._config = config
         self._config_path = config_path
@@ -94,38 +83,45 @@ class Node:
         self._store = opened_history(history_path, config.sampling.black_box.ns)
         self.history = HistoryReader(history_path)
         self._engine = self._engine_from(self._store.checkpoint())
-        open_flaps = self.history.flaps(FlapQuery(status="open", limit=MOST_OPEN_FLAPS)).items
-        self._store.commit(self._engine.orphans(open_flaps), {})
+        orphans = self._engine.orphans(going_on(self.history))
+        self._store.commit(orphans, self._engine.checkpoint() if orphans else {})
         self._recorder = Recorder(Path(paths.state) / "recording", self.node, __version__)
         self._recorder.resume(self._engine.checkpoint())
         self._pump = Pump(self._engine, self._store, self._recorder, boot, self._published)
-        self._keeper = Keeper(
+        self._keeper = self._made_keeper(history_path)
+        self._unseen_by_history = remembered_samples(Path(paths.ring), boot, self._known)
+        self._sampler = SamplerProcess(
+            self._orders(), self._pump.put, self._known_up, self._take_from_ring, start_child
+        )
+        self._links = self._made_links()
+        self._down: frozenset[str] = frozenset()
+        self._job_reader = self._made_job_reader(start_child)
+        self._publisher = self._publisher_from(self._store.checkpoint())
+
+    def _made_keeper(self, history_path: Path) -> Keeper:
+        return Keeper(
             history_path,
             self._store,
-            config.history,
-            ring=Path(paths.ring),
-            boot=boot,
+            self._config.history,
+            ring=Path(self._config.paths.ring),
+            boot=self._boot,
             present=self._present,
             call=self._pump.call,
         )
-        self._unseen_by_history = remembered_samples(Path(paths.ring), boot, self._known)
-        self._sampler = SamplerProcess(
-            self._orders(), self._pump.put, self._known_up, self._take_from_ring
-        )
-        self._links = LinkEvents(
-            Path(paths.sysfs),
+
+    def _made_links(self) -> LinkEvents:
+        return LinkEvents(
+            Path(self._config.paths.sysfs),
             self._silent.get("rtnetlink"),
             self._pump.put_if_room,
             self._sampler.read_now,
         )
-        self._down: frozenset[str] = frozenset()
-        self._job_reader = JobReaderProcess(
-            _reader_orders(config),
-            self._pump.put,
-            Durable(self._pump.call, self._pump.checkpoint_soon, lambda: self._pump.committed_ns),
-        )
 
-        self._publisher = self._publisher_from(self._store.checkpoint())
+    def _made_job_reader(self, start_child: StartChild) -> JobReaderProcess:
+        durable = Durable(
+            self._pump.call, self._pump.checkpoint_soon, lambda: self._pump.committed_ns
+        )
+        return JobReaderProcess(reader_orders(self._config), self._pump.put, durable, start_child)
 
     def _publisher_from(self, checkpoint: Mapping[str, bytes]) -> Publisher | None:
         """None where there is no fleet; FlapdError where its files are of no use."""
@@ -207,23 +203,7 @@ class Node:
         return frozenset(view.port.key for view in self._pump.snapshot.ports if view.ever_up)
 
     def _orders(self) -> Orders:
-        config = self._config
-        paths = config.paths
-        return Orders(
-            paths.sysfs,
-            paths.ring,
-            self._boot,
-            config.sampling,
-            config.ports,
-            dev=paths.dev,
-            silent=self._silent,
-            holds_any_driver=config.sources.verbs == "on",
-        )
-
-    def _expectations(self) -> Expectations:
-        ports = self._config.ports
-        gbps = ports.expect_rate_gbps
-        return Expectations(ports.expect, None if gbps is None else round(1000 * gbps))
+        return sampler_orders(self._config, self._boot, self._silent)
 
     def _present(self) -> dict[str, str] | None:
         """Names of the ports that are there by key; None until discovery has told."""
@@ -234,7 +214,7 @@ class Node:
 
     def start(self) -> None:
         """What the ring saw between the checkpoint and the end of the last agent comes first."""
-        self._pump.start([self._expectations(), *self._unseen_by_history])
+        self._pump.start([expectations(self._config.ports), *self._unseen_by_history])
         self._sampler.start()
         self._links.start()
         self._job_reader.start()
@@ -251,10 +231,10 @@ class Node:
             for fault in error.faults:
                 _log.error("configuration_refused", fault=str(fault))
             return
-        changed = _changed(self._config, config)
-        waiting = tuple(section for section in changed if section not in RELOADED)
+        sections = changed(self._config, config)
+        waiting = tuple(section for section in sections if section not in RELOADED)
         self._reload = Reload(ok=True, restart_needed=waiting)
-        for section in changed:
+        for section in sections:
             if section in waiting:
                 _log.warning("section_needs_restart", section=section)
             else:
@@ -263,7 +243,7 @@ class Node:
             self._config, sampling=config.sampling, ports=config.ports
         )
         self._pump.call(partial(self._engine.expect_readings_within, self._stale_after_ns()))
-        self._pump.put([self._expectations()])
+        self._pump.put([expectations(config.ports)])
         self._store.black_box_ns = config.sampling.black_box.ns
         self._sampler.use(self._orders())
 
@@ -305,6 +285,7 @@ class Node:
             config_reloaded_ok=self._reload.ok,
             restart_needed=self._reload.restart_needed,
             reads=self._sampler.health.reads,
+            job_reader=self._job_reader.health,
             sources=self._sources(),
             fleet=None if self._publisher is None else self._publisher.state(),
         )
@@ -405,25 +386,3 @@ class Node:
             active=request is not None,
             until_unix_ns=request.until_unix_ns if request is not None else 0,
         )
-
-
-def _reader_orders(config: Config) -> ReaderOrders:
-    paths = config.paths
-    return ReaderOrders(
-        config.node.name,
-        paths.sysfs,
-        paths.proc,
-        paths.state,
-        config.logs,
-        config.dumps,
-        config.jobs,
-    )
-
-
-def _changed(now: Config, then: Config) -> list[str]:
-    """Sections in which two configurations differ."""
-    return [
-        section
-        for section in Config.__struct_fields__
-        if getattr(now, section) != getattr(then, section)
-    ]

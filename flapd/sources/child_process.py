@@ -1,8 +1,6 @@
 """ChildProcess: one child of the agent, listened to, and started again whenever it ends."""
 
 import socket
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -12,6 +10,7 @@ import structlog
 
 from flapd.sources.child_link import make_link, send, send_if_room
 from flapd.sources.processes import start_time
+from flapd.sources.starting import Child, StartChild, start_own
 
 SHORTEST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 10.0
@@ -40,15 +39,18 @@ class Tasks(Protocol):
 class ChildProcess:
     """Runs `python -m MODULE --link N` for as long as the agent lives."""
 
-    def __init__(self, name: str, module: str, tasks: Tasks) -> None:
+    def __init__(
+        self, name: str, module: str, tasks: Tasks, start_child: StartChild = start_own
+    ) -> None:
         self.restarts = 0
         self._name = name
         self._module = module
         self._tasks = tasks
+        self._start_child = start_child
         self._log = structlog.get_logger(f"flapd.{name}")
         self._stopping = threading.Event()
         self._replaced = False
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._link: socket.socket | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -99,12 +101,7 @@ class ChildProcess:
     def _live_once(self) -> None:
         ours, theirs = make_link()
         with ours, theirs:
-            child = subprocess.Popen(
-                [sys.executable, "-m", self._module, "--link", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C in a terminal is for the agent, which ends it
-            )
+            child = self._start_child(self._module, theirs)
             theirs.close()
             self._child, self._link = child, ours
             try:
@@ -114,7 +111,7 @@ class ChildProcess:
                 self._link = None
                 self._bury(child)
 
-    def _talk(self, link: socket.socket, child: "subprocess.Popen[bytes]") -> None:
+    def _talk(self, link: socket.socket, child: Child) -> None:
         """Until it ends, is ended, or says nothing for too long."""
         with suppress(ConnectionError):
             for message in self._tasks.begins(child.pid):
@@ -131,14 +128,9 @@ class ChildProcess:
                 silent_until = time.monotonic() + SILENT_SECONDS
             self._log.error(f"{self._name}_hangs", silent_seconds=SILENT_SECONDS)
 
-    def _bury(self, child: "subprocess.Popen[bytes]") -> None:
+    def _bury(self, child: Child) -> None:
         child.kill()
-        try:
-            child.wait(END_WITHIN_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._tasks.buried(child.pid, is_gone=False)
-        else:
-            self._tasks.buried(child.pid, is_gone=True)
+        self._tasks.buried(child.pid, is_gone=child.has_ended(END_WITHIN_SECONDS))
 
     def _end(self) -> None:
         """Its end of the link stays open for as long as it cannot die: ours is closed."""

@@ -17,7 +17,6 @@ from zlib import crc32
 import msgspec
 
 from flapd.core.fabric.catalogue import Tier, statistics_commands_of
-from flapd.core.fabric.parse import value_names
 from flapd.model.observation import Observation, PortSeen
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
@@ -27,15 +26,14 @@ from flapd.sources.files import reason_of
 from flapd.sources.netdev_asker import COUNTING_EVERY_NS, NetdevAsker
 from flapd.sources.netlink_port import NetlinkPort
 from flapd.sources.pace import SLOWABLE, Pace, Swept
-from flapd.sources.plan import Plan, commands_per_second, plan_of, remembered
+from flapd.sources.plan import TIERS, commands_per_second, plan_of
 from flapd.sources.port_reader import PortReader
+from flapd.sources.port_rings import PortRings, RingSettings
 from flapd.sources.rdma_netlink import RdmaNetlink
 from flapd.sources.read_meter import ReadMeter
 from flapd.sources.settings import PortsSettings
 from flapd.sources.urgent import Urgent
-from flapd.store.ring import RingWriter, ring_path
 
-TIERS: tuple[Tier, ...] = ("fast", "slow", "rare")
 DESCRIBE_EVERY_NS = SECOND_NS
 RARE_PLACES = 16
 FIRST_NS = -1
@@ -52,11 +50,9 @@ class Surroundings(msgspec.Struct):
     """What all readers of a sampler share."""
 
     sysfs: Path
-    ring: Path
-    boot: str
+    rings: RingSettings
     ports: PortsSettings
     intervals_ns: Mapping[Tier, int]
-    keep_ns: int
     claims: Claims
     tell: Tell
     meter: ReadMeter
@@ -72,16 +68,15 @@ class Surroundings(msgspec.Struct):
 
 
 class WatchedPort(msgspec.Struct, frozen=True):
-    """A port, and where its samples are remembered; a tier without a ring is not."""
+    """A port, and where its samples are remembered."""
 
     reader: PortReader
-    rings: Mapping[Tier, RingWriter]
+    rings: PortRings
     netlink: NetlinkPort | None = None
 
     def close(self) -> None:
         self.reader.close()
-        for ring in self.rings.values():
-            ring.close()
+        self.rings.close()
 
 
 class DeviceReader:
@@ -157,6 +152,11 @@ class DeviceReader:
             f"{what}: {why}" for netlink in told for what, why in dict(netlink.refused).items()
         }
         return ", ".join(sorted(refused)) or "on"
+
+    @property
+    def why_no_product_data(self) -> str | None:
+        """None where it is known what kind of function the device is."""
+        return self._discovery.unknown.get(self.device)
 
     @property
     def factor(self) -> int:
@@ -238,8 +238,7 @@ class DeviceReader:
             if port not in self._ports and self._around.tell(PortSeen(port, time.monotonic_ns())):
                 self._ports[port] = self._watched(port)
                 self._due_ns |= dict.fromkeys(TIERS, 0)  # all there is to know of it, at once
-        made = sum(len(watched.rings) for watched in self._ports.values())
-        self.rings_missing = len(self._ports) * len(TIERS) - made
+        self.rings_missing = sum(watched.rings.missing for watched in self._ports.values())
         self._around.claims.release(self.device, but=frozenset(port.key for port in ports))
         self.ports = tuple(self._ports)
         if self._around.asker is not None:
@@ -248,17 +247,10 @@ class DeviceReader:
 
     def _watched(self, port: Port) -> WatchedPort:
         plan = plan_of(self._around.sysfs, port)
-        rings: dict[Tier, RingWriter] = {}
-        for tier in TIERS:
-            try:
-                rings[tier] = self._ring(port, plan, tier)
-            except OSError as error:  # a full or missing tmpfs must not end the watching
-                print(f"no ring for {port.name} {tier}: {error}", file=sys.stderr)  # noqa: T201
         known_up = port.key in self._around.was_up
         netlink = self._netlink_of(port)
-        return WatchedPort(
-            PortReader(port, plan, known_up=known_up, netlink=netlink), rings, netlink
-        )
+        reader = PortReader(port, plan, known_up=known_up, netlink=netlink)
+        return WatchedPort(reader, PortRings(self._around.rings, port, plan), netlink)
 
     def _netlink_of(self, port: Port) -> NetlinkPort | None:
         """A socket for each device: a question to one that hangs holds up no other."""
@@ -272,18 +264,6 @@ class DeviceReader:
             return None
         self._no_netlink = None
         return NetlinkPort(self._netlink, port.device, port.guid, port.number)
-
-    def _ring(self, port: Port, plan: Plan, tier: Tier) -> RingWriter:
-        around = self._around
-        return RingWriter(
-            ring_path(around.ring, port.key, tier),
-            key=port.key,
-            counted_by=port.counted_by,
-            tier=tier,
-            columns=[value for file in remembered(plan, tier) for value in value_names(file)],
-            rows=max(2, around.keep_ns // around.intervals_ns[tier]),
-            boot=around.boot,
-        )
 
     def _commands_per_second(self) -> dict[Tier, float]:
         """Not counting the minute after a link moved: its sharp look is what all this is for."""
@@ -320,8 +300,7 @@ class DeviceReader:
         self.reading_since_ns = None
         if self._stopping:
             return  # perhaps after a long hang: a successor may write the ring by now
-        if tier in watched.rings:
-            watched.rings[tier].append(sweep.before_ns, sweep.after_ns, sweep.reads, reader.values)
+        watched.rings.remember(tier, sweep, reader.values)
         if around.tell(reader.sample(sweep), urgent=reader.has_link_news):
             reader.sent()
         if reader.was_up:

@@ -19,8 +19,8 @@ from flapd.core.fabric.catalogue import (
 )
 from flapd.model.errors import FlapdError
 from flapd.model.port import Port
-from flapd.sources.files import is_there, list_names, read_text
-from flapd.sources.function import Function, function_of, manages_nvlink, pci_of
+from flapd.sources.files import is_there, list_names, read_text, reason_of
+from flapd.sources.function import Function, function_of, has_product_data, manages_nvlink, pci_of
 from flapd.sources.netdev import members_of, netdev_directory, netdev_of
 from flapd.sources.settings import PortsSettings
 
@@ -65,6 +65,8 @@ class Discovery:
         self._functions: dict[str, Function] = {}
         self._managing: dict[str, tuple[Function, bool]] = {}
         """Whether those whose vital product data was read manage NVLink."""
+        self.unknown: dict[str, str] = {}
+        """Devices of which it is not known whether they do, and why."""
 
     def ports_of(self, device: str) -> Iterator[Port]:
         """Every port of it that is included; after a bond's port one for each of its members.
@@ -122,9 +124,17 @@ class Discovery:
         return f"{self._directory(port.device)}/ports/{port.number}"
 
     def _manages_nvlink(self, port: Port, function: Function) -> bool:
+        """What cannot be read is taken for a port of the fabric."""
+        if not has_product_data(port.driver, port.link_layer):
+            return False
         read, manages = self._managing.get(port.device, (None, False))
         if read != function:
-            manages = manages_nvlink(self._directory(port.device), port.driver, port.link_layer)
+            self.unknown.pop(port.device, None)
+            try:
+                manages = manages_nvlink(self._directory(port.device))
+            except OSError as error:
+                manages = False
+                self.unknown[port.device] = reason_of(error)
             self._managing[port.device] = function, manages
         return manages
 

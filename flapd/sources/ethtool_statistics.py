@@ -16,21 +16,26 @@ from array import array
 from errno import EAGAIN, EOPNOTSUPP
 from itertools import compress
 
-STATISTICS = frozenset(
-    {
-        *("link_down_events_phy", "link_down_events"),
-        *("rx_pcs_symbol_err_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err", "illegal_bytes.nic"),
-        *("rx_corrected_bits_phy", "rx_bits_phy", "rx_corrected_bits", "rx_bits"),
+STATISTICS_OF: dict[str, tuple[str, ...]] = {
+    "mlx5": (
+        *("link_down_events_phy", "rx_pcs_symbol_err_phy", "rx_symbol_err_phy"),
+        *("rx_corrected_bits_phy", "rx_bits_phy"),
         *(f"rx_err_lane_{lane}_phy" for lane in range(8)),
-        *("rx_fec_corrected_blocks", "rx_fec_uncorrectable_blocks"),
-        *("rx_crc_errors_phy", "rx_fcs_err_frames", "rx_crc_errors.nic"),
-        *("rx_discards_phy", "tx_discards_phy"),
+        *("rx_crc_errors_phy", "rx_discards_phy", "tx_discards_phy"),
         *("module_unplug", "module_bus_stuck", "module_high_temp", "module_bad_shorted"),
+    ),
+    "bnxt_re": (
+        *("link_down_events", "rx_pcs_symbol_err", "rx_corrected_bits", "rx_bits"),
+        *("rx_fec_corrected_blocks", "rx_fec_uncorrectable_blocks", "rx_fcs_err_frames"),
+    ),
+    "irdma": (
+        *("illegal_bytes.nic", "rx_crc_errors.nic"),
         *("mac_local_faults.nic", "mac_remote_faults.nic"),
-    }
-)
-"""What tells of the link and its module, of mlx5 (en_stats.c), bnxt_en (bnxt_ethtool.c) and ice
-(ice_ethtool.c)."""
+    ),
+}
+"""What tells of the link and its module, by the driver of the RDMA device: of mlx5 (en_stats.c),
+bnxt_en (bnxt_ethtool.c) and ice (ice_ethtool.c)."""
+STATISTICS = frozenset(name for names in STATISTICS_OF.values() for name in names)
 
 _SIOCETHTOOL = 0x8946
 _GSTRINGS, _GSTATS, _GSSET_INFO = 0x1B, 0x1D, 0x37
@@ -41,6 +46,11 @@ _SET_INFO = struct.Struct("=IIQI")
 _STRINGS_HEAD = struct.Struct("=III")
 _VALUES_HEAD = struct.Struct("=II")
 _SPARE = 65_536
+
+
+def value_name(statistic: str) -> str:
+    """As the catalogue names it."""
+    return f"ethtool/{statistic}"
 
 
 class EthtoolStatistics:
@@ -64,7 +74,7 @@ class EthtoolStatistics:
         if len(values) != len(self._names):
             raise OSError(EAGAIN, os.strerror(EAGAIN))
         wanted = [name in STATISTICS for name in self._names]
-        names = (f"ethtool/{name}" for name in compress(self._names, wanted))
+        names = map(value_name, compress(self._names, wanted))
         return dict(zip(names, compress(values, wanted), strict=True))
 
     def _values(self) -> list[int]:

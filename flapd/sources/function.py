@@ -6,7 +6,6 @@ the vital product data (drivers/pci/vpd.c), which is to be read once.
 
 import os
 import re
-from contextlib import suppress
 from errno import ENOENT
 
 import msgspec
@@ -59,11 +58,21 @@ def pci_of(directory: AnyPath) -> str | None:
     return name if name is not None and _PCI.fullmatch(name) else None
 
 
-def manages_nvlink(directory: str, driver: str | None, link_layer: str) -> bool:
-    """Whether it is no port of the fabric; what cannot be read is taken for one."""
-    if driver_of(driver).name != "mlx5" or link_layer != "InfiniBand":
-        return False
-    product_data = _read_bytes(f"{directory}/device/vpd")
+def has_product_data(driver: str | None, link_layer: str) -> bool:
+    """Whether its vital product data says if it is a port of the fabric."""
+    return driver_of(driver).name == "mlx5" and link_layer == "InfiniBand"
+
+
+def manages_nvlink(directory: str) -> bool:
+    """Whether it is no port of the fabric; OSError where that cannot be read.
+
+    The kernel shows these data to root alone (drivers/pci/vpd.c), of this vendor's cards to
+    everybody in later versions.
+    """
+    try:
+        product_data = _read_bytes(f"{directory}/device/vpd")
+    except FileNotFoundError:
+        return False  # the card has none
     return any(mark in product_data for mark in _MANAGES_NVLINK)
 
 
@@ -95,10 +104,8 @@ def _software_driver(directory: str, parent: str | None) -> str | None:
 
 
 def _read_bytes(file: str) -> bytes:
-    with suppress(OSError):
-        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            return os.pread(fd, LONGEST_BYTES, 0)
-        finally:
-            os.close(fd)
-    return b""
+    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        return os.pread(fd, LONGEST_BYTES, 0)
+    finally:
+        os.close(fd)

@@ -11,7 +11,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from flapd.sources.files import read_text
+from flapd.sources.files import list_names, read_text
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _ADDRESS_SHOWN = len("00:00:00:00:00:00")
@@ -40,6 +40,29 @@ def why_not_kernels(sysfs: Path) -> str | None:
     if is_kernels_sysfs(sysfs):
         return None
     return f"paths.sysfs: {sysfs} is not the running kernel's own"
+
+
+def why_no_netdevs(sysfs: Path) -> str | None:
+    """The same of netdevs, some of which may be the kernel's in a tree that is not.
+
+    Each is told from others as it is asked for; what comes later is not looked for.
+    """
+    reason = why_not_kernels(sysfs)
+    if reason is not None:
+        with suppress(OSError):
+            if any(_is_kernels(sysfs, name) for name in list_names(sysfs / "class/net")):
+                return None
+    return reason
+
+
+def _is_kernels(sysfs: Path, netdev: str) -> bool:
+    """A loopback device is alike everywhere: it has no address."""
+    identity = netdev_identity(sysfs, netdev)
+    if identity is None or not identity[1].strip("0:"):
+        return False
+    with suppress(OSError):
+        return kernels_netdev(netdev) == identity
+    return False
 
 
 def netdev_identity(sysfs: Path, netdev: str) -> tuple[int, str] | None:

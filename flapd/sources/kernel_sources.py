@@ -7,7 +7,7 @@ from flapd.model.errors import FlapdError
 from flapd.sources.ethtool_netlink import EthtoolNetlink
 from flapd.sources.files import reason_of
 from flapd.sources.kernel_log import why_no_kernel_log
-from flapd.sources.kernel_paths import why_not_kernels
+from flapd.sources.kernel_paths import why_no_netdevs, why_not_kernels
 from flapd.sources.rdma_netlink import RdmaNetlink
 from flapd.sources.settings import OFF, PathsSettings, SourcesSettings
 from flapd.sources.verbs_device import why_no_verbs
@@ -21,7 +21,7 @@ def silent_sources(sources: SourcesSettings, paths: PathsSettings) -> dict[str, 
     """
     reasons: Mapping[str, Callable[[], str | None]] = {
         "rdma_netlink": lambda: _why_none(RdmaNetlink, Path(paths.sysfs)),
-        "rtnetlink": lambda: why_not_kernels(Path(paths.sysfs)),
+        "rtnetlink": lambda: why_no_netdevs(Path(paths.sysfs)),
         "verbs": lambda: why_no_verbs(Path(paths.sysfs)),
         "ethtool": lambda: _why_none(EthtoolNetlink, Path(paths.sysfs)),
         "kernel_log": lambda: why_no_kernel_log(Path(paths.sysfs), Path(paths.dev)),

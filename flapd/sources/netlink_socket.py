@@ -38,7 +38,8 @@ _KERNEL = 0
 _LONGEST_DATAGRAM_BYTES = 32 * 1024
 """The kernel fills no more (net/netlink/af_netlink.c: netlink_recvmsg)."""
 _PATIENCE_NS = SECOND_NS // 20
-"""Twice, since what comes last may be no answer. It is there when a request was carried out."""
+"""For each part of an answer, and twice, since what comes last may be none. It is there when a
+request was carried out."""
 _PATIENCE = struct.pack("@ll", 0, _PATIENCE_NS // 1000)
 
 
@@ -84,11 +85,16 @@ class NetlinkSocket:
         self._socket.send(encode_message(kind, flags, self._sequence, payload))
         until_ns = time.monotonic_ns() + _PATIENCE_NS
         told: list[Message] = []
-        while time.monotonic_ns() < until_ns:
-            told += (each for each in self._received(0) if each.sequence == self._sequence)
+        while True:  # once at least, however long ago that was
+            news = [each for each in self._received(0) if each.sequence == self._sequence]
+            told += news
             if (answer := answer_in(told)) is not None:
                 return answer
-        raise _error(ETIMEDOUT)
+            now_ns = time.monotonic_ns()
+            if news:  # each part of a dump asks the firmware anew
+                until_ns = now_ns + _PATIENCE_NS
+            elif now_ns >= until_ns:
+                raise _error(ETIMEDOUT)
 
     def waiting(self) -> list[Message]:
         """What the kernel told a group meanwhile; never waits.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from sys import intern
+from typing import get_args
 
 import msgspec
 
@@ -27,6 +28,7 @@ from flapd.model.times import SECOND_NS
 from flapd.sources.discovery import netdev_directory, port_directory
 from flapd.sources.files import list_names
 
+TIERS: tuple[Tier, ...] = get_args(Tier)
 STATE_FILES = (STATE, PHYSICAL_STATE)
 CARRIER_COUNTS = (CARRIER_DOWNS, CARRIER_UPS)
 _MOST_FILES_A_DIRECTORY = 256

@@ -33,6 +33,7 @@ from flapd.sources.lanes import HANGS_AFTER_NS, Lanes
 from flapd.sources.listener import Listener
 from flapd.sources.netdev_asker import NetdevAsker
 from flapd.sources.pace import within_budget
+from flapd.sources.port_rings import RingSettings
 from flapd.sources.processes import start_time
 from flapd.sources.read_meter import ReadMeter
 from flapd.sources.sampler_link import (
@@ -72,11 +73,15 @@ class Sampler:
         }
         self._around = Surroundings(
             sysfs=Path(orders.sysfs),
-            ring=Path(orders.ring),
-            boot=orders.boot,
+            rings=RingSettings(
+                Path(orders.ring),
+                orders.boot,
+                sampling.keep.ns,
+                intervals_ns,
+                statistics="ethtool" not in orders.silent,
+            ),
             ports=orders.ports,
             intervals_ns=intervals_ns,
-            keep_ns=sampling.keep.ns,
             claims=Claims(),
             tell=self.tell,
             meter=ReadMeter(),
@@ -162,6 +167,8 @@ class Sampler:
         """Of several ports of a device, that which it is worst with."""
         asker, ports = self._around.asker, reader.ports
         sources = {"rdma_netlink": reader.netlink_source, **self.voices.sources_of(reader.device)}
+        if reader.why_no_product_data is not None:
+            sources["product_data"] = reader.why_no_product_data
         if asker is None:
             return sources | {"ethtool": self._silent["ethtool"]}
         for name, source_of in {"ethtool": asker.source_of, "module": asker.module_of}.items():

@@ -23,6 +23,7 @@ from flapd.sources.sampler_link import (
     WatchClosely,
     receive,
 )
+from flapd.sources.starting import StartChild, start_own
 
 _log = structlog.get_logger("flapd.sampler")
 
@@ -45,6 +46,7 @@ class SamplerProcess:
         put: Callable[[list[Observation]], None],
         known_up: Callable[[], frozenset[str]] = frozenset,
         ended: Callable[[], None] = lambda: None,
+        start_child: StartChild = start_own,
     ) -> None:
         """`known_up` tells, whenever a sampler starts, which ports were up at some time.
 
@@ -61,7 +63,7 @@ class SamplerProcess:
         self._left_behind: list[LeftBehind] = []
         self._record = Path(orders.ring) / "sampler.json"
         self._pid = 0
-        self._child = ChildProcess("sampler", "flapd.sources.sampler", self)
+        self._child = ChildProcess("sampler", "flapd.sources.sampler", self, start_child)
 
     @property
     def health(self) -> SamplerHealth:

@@ -8,9 +8,8 @@ from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import PortView
 from flapd.model.errors import CouldNotFindOutError
 from flapd.model.observation import PortSeen
-from flapd.sources.device_reader import TIERS
 from flapd.sources.discovery import devices_of, ports_of_device, refuse_no_sysfs
-from flapd.sources.plan import plan_of
+from flapd.sources.plan import TIERS, plan_of
 from flapd.sources.port_reader import PortReader
 from flapd.sources.settings import PortsSettings
 

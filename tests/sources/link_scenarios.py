@@ -37,10 +37,15 @@ from flapd.model.times import SECOND_NS
 from flapd.sources.ethtool_netlink import EthtoolNetlink
 from flapd.sources.ethtool_statistics import EthtoolStatistics
 from flapd.sources.files import reason_of
-from flapd.sources.kernel_paths import kernels_netdev, netdev_identity, why_not_kernels
+from flapd.sources.kernel_paths import (
+    kernels_netdev,
+    netdev_identity,
+    why_no_netdevs,
+    why_not_kernels,
+)
 from flapd.sources.link_events import LinkEvents
 from flapd.sources.netdev_asker import NetdevAsker
-from flapd.sources.netlink_codec import encode_message, messages
+from flapd.sources.netlink_codec import Message, encode_message, messages
 from flapd.sources.netlink_socket import NetlinkSocket
 from flapd.sources.rtnetlink import LinkFollower
 from tests.trees import lay_out
@@ -204,6 +209,25 @@ def identity() -> Any:
     }
 
 
+def passed_through() -> Any:
+    """Why nothing is heard of netdevs in a tree that has one of the kernel's, or one like it."""
+    make_links()
+    index, address = netdev_identity(SYSFS, "v0") or (0, "")
+    trees = {
+        "same": (index, address),
+        "renumbered": (index + 1, address),
+        "loopback": (1, "00:00:00:00:00:00"),
+    }
+    told = {}
+    with tempfile.TemporaryDirectory() as directory:
+        for name, (number, hardware) in trees.items():
+            netdev = "lo" if name == "loopback" else "v0"
+            files = {"ifindex": f"{number}\n", "address": f"{hardware}\n"}
+            lay_out(Path(directory, name, "class/net", netdev), files)
+            told[name] = why_no_netdevs(Path(directory, name))
+    return told
+
+
 def dump() -> Any:
     """A real answer of many parts, and what is refused."""
     for pair in range(60):
@@ -216,6 +240,20 @@ def dump() -> Any:
         refused = reason_of(error)
     (lo,) = kernel.ask(RTM_GETLINK, bytes(4) + (1).to_bytes(4, sys.byteorder) + bytes(8))
     return {"links": len(links), "refused": refused, "kind": lo.kind}
+
+
+class SlowKernel(NetlinkSocket):
+    """A driver that asks its firmware for each part of an answer, or a node with no time for us."""
+
+    def _received(self, flags: int) -> Iterator[Message]:
+        time.sleep(0.06)
+        return super()._received(flags)
+
+
+def slow_dump() -> Any:
+    for pair in range(60):
+        ip(f"link add a{pair} type veth peer name b{pair}")
+    return len(SlowKernel(socket.NETLINK_ROUTE).ask(RTM_GETLINK, bytes(16), dump=True))
 
 
 def others_are_not_believed() -> Any:

@@ -18,6 +18,7 @@ from flapd.sources.device_reader import DeviceReader, Surroundings
 from flapd.sources.lanes import Lanes
 from flapd.sources.netdev_asker import NetdevAsker
 from flapd.sources.netlink_codec import Message
+from flapd.sources.port_rings import RingSettings
 from flapd.sources.rdma_netlink import STAT_GET, RdmaNetlink
 from flapd.sources.read_meter import ReadMeter
 from flapd.sources.settings import PortsSettings
@@ -94,11 +95,9 @@ class Fabric:
         self._changed = threading.Condition()
         self.around = Surroundings(
             sysfs=self.sysfs,
-            ring=root / "ring",
-            boot="boot1",
+            rings=RingSettings(root / "ring", "boot1", SECOND_NS, intervals_ns, statistics=True),
             ports=PortsSettings(),
             intervals_ns=intervals_ns,
-            keep_ns=SECOND_NS,
             claims=Claims(),
             tell=self._tell,
             meter=ReadMeter(),

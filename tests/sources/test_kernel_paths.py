@@ -34,3 +34,12 @@ def test_a_netdev_is_known_by_number_and_address() -> None:
     assert told["why_not"] is None
     assert told["sysfs"] == told["kernel"]
     assert told["none"] is None
+
+
+def test_netdevs_of_a_tree_that_is_not_the_kernels_are_heard_of_where_one_is_the_kernels() -> None:
+    """As a simulated node has it that passes one through; each is then told from the others."""
+    told = in_namespace("passed_through")
+
+    assert told["same"] is None
+    assert "is not the running kernel's own" in told["renumbered"]
+    assert "is not the running kernel's own" in told["loopback"]

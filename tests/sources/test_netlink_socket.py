@@ -20,6 +20,10 @@ def test_an_answer_of_many_parts_comes_whole_and_a_refusal_is_its_errno() -> Non
     assert told == {"links": 121, "refused": "ENODEV", "kind": LINK}
 
 
+def test_an_answer_whose_every_part_takes_long_comes_whole_as_well() -> None:
+    assert in_namespace("slow_dump") == 121
+
+
 def test_what_another_process_sends_is_no_answer() -> None:
     assert in_namespace("others_are_not_believed") == {"forged": False}
 

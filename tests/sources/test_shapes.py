@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from flapd.core.fabric.view import PortView
-from flapd.sources.discovery import ports_of_device
+from flapd.sources.discovery import Discovery, ports_of_device
 from flapd.sources.settings import PortsSettings
 from flapd.sources.survey import survey
 from tests.sources.shapes import (
@@ -150,6 +150,22 @@ def test_product_data_that_cannot_be_read_leaves_nothing_out(tmp_path: Path) -> 
     vpd.mkdir()
 
     assert [view.port.name for view in shown(tmp_path)] == ["mlx5_4/1"]
+
+
+@pytest.mark.parametrize(("readable", "unknown"), [(True, {}), (False, {"mlx5_4": "EISDIR"})])
+def test_a_device_whose_product_data_cannot_be_read_is_told(
+    tmp_path: Path, readable: bool, unknown: dict[str, str]
+) -> None:
+    """To root alone the kernel shows them: of another user EACCES."""
+    NVLINK_LPF.lay_out(tmp_path)
+    if not readable:
+        vpd = tmp_path / "class/infiniband/mlx5_4/device/vpd"
+        vpd.unlink()
+        vpd.mkdir()
+    discovery = Discovery(tmp_path, PortsSettings())
+
+    assert bool(list(discovery.ports_of("mlx5_4"))) == (not readable)
+    assert discovery.unknown == unknown
 
 
 def test_a_port_without_any_counter_is_shown_by_its_state(tmp_path: Path) -> None:

@@ -1,23 +1,22 @@
 """The real agent on a simulated node, both as processes."""
 
-import http.client
 import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from simulators.fabric.spec import Spec
 from simulators.fabric.truth import Truth
+from tests.asking import Asked, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_SECONDS = 20.0
@@ -26,34 +25,17 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T | None], what: str, seconds: float = PATIENCE_SECONDS) -> T:
-    """Waits for what only asking can tell; fails naming what never came."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not come within {seconds} s")
+    return wait_for(condition, what, seconds, every_seconds=0.02)
 
 
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=10)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
-
-
-class SimulatedNode:
+class SimulatedNode(Asked):
     """A simulated /sys, and an agent on it that can be killed and started again."""
 
     def __init__(self, directory: Path, config: str = "") -> None:
         self.directory = directory
         self.sysfs = directory / "sys"
         self.socket = directory / "flapd.sock"
+        super().__init__(self.socket)
         self.history = directory / "state/history.sqlite"
         self.config = directory / "flapd.toml"
         self.log = directory / "agent.log"
@@ -82,10 +64,11 @@ class SimulatedNode:
             check=False,
         )
 
-    def start(self) -> None:
+    def start(self, *before: str) -> None:
+        """`before` are words of a command that runs it with fewer rights."""
         with self.log.open("ab") as log:
             self.agent = subprocess.Popen(
-                [sys.executable, "-m", "flapd", "run", "--config", str(self.config)],
+                [*before, sys.executable, "-m", "flapd", "run", "--config", str(self.config)],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stderr=log,
@@ -103,27 +86,6 @@ class SimulatedNode:
         self.agent.send_signal(signal.SIGTERM)
         self.agent.wait(PATIENCE_SECONDS)
         return time.monotonic() - began
-
-    def get(self, path: str) -> Any:
-        return json.loads(self.get_text(path))
-
-    def get_text(self, path: str) -> str:
-        connection = UnixConnection(self.socket)
-        try:
-            connection.request("GET", path)
-            return connection.getresponse().read().decode()
-        finally:
-            connection.close()
-
-    def is_ready(self) -> bool:
-        connection = UnixConnection(self.socket)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
 
     def sampler_pid(self) -> int:
         return int(json.loads((self.directory / "ring/sampler.json").read_text())["pid"])

@@ -11,7 +11,8 @@ import pytest
 from simulators.fabric.mount import fuse_missing
 from simulators.fabric.schedule import Flap
 from simulators.fabric.spec import two_ports
-from tests.system.harness import SimulatedNode, UnixConnection, simulated_fabric, until
+from tests.asking import UnixConnection
+from tests.system.harness import SimulatedNode, simulated_fabric, until
 
 pytestmark = [
     pytest.mark.system,

@@ -95,8 +95,8 @@ def found_by(node: SimulatedNode) -> dict[str, Any]:
     }
 
 
-def main(directory: Path, count: int) -> None:
-    peer = Peer()
+def port_on_veth() -> Spec:
+    """A simulated node whose one port has the carrier of this machine's netdev."""
     port = PortSpec(
         device=PORT.partition("/")[0],
         link_layer="Ethernet",
@@ -105,8 +105,13 @@ def main(directory: Path, count: int) -> None:
         pci="0000:5e:00.0",
         real_netdev=f"/sys/class/net/{NETDEV}",
     )
+    return Spec((port,))
+
+
+def main(directory: Path, count: int) -> None:
+    peer = Peer()
     node = SimulatedNode(directory)
-    with simulated_fabric(node, Spec((port,)), origin_in_seconds=0):
+    with simulated_fabric(node, port_on_veth(), origin_in_seconds=0):
         node.start()
         try:
             until(node.is_ready, "a ready agent")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flapd.core.engine import Engine
-from flapd.model.event import Event, Outage
+from flapd.model.event import Outage
 from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
@@ -29,7 +29,13 @@ from flapd.model.observation import (
     Tick,
 )
 from flapd.model.port import Port
-from tests.core.test_engine import MS, SETTINGS, assert_ordered, run
+from tests.core.histories import (
+    MS,
+    SETTINGS,
+    assert_a_restart_changes_no_event,
+    assert_revisions_rise_and_end_with_the_end,
+    run,
+)
 
 DOWNS, UPS, CARRIER = "net/carrier_down_count", "net/carrier_up_count", "net/carrier"
 LINK_DOWNED, PHY = "counters/link_downed", "ethtool/link_down_events_phy"
@@ -136,28 +142,15 @@ def test_a_restart_at_any_moment_changes_no_event(
     observations: list[Observation], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(observations)), label="restart before")
-    unbroken = run(Engine("node7", SETTINGS), observations)
 
-    first = Engine("node7", SETTINGS)
-    events = run(first, observations[:cut])
-    events += run(Engine.of_recording("node7", first.checkpoint()), observations[cut:])
-
-    assert events == unbroken
+    assert_a_restart_changes_no_event(observations, cut)
 
 
 @given(histories())
 def test_revisions_rise_one_by_one_and_each_interval_is_in_order(
     observations: list[Observation],
 ) -> None:
-    revisions: dict[str, list[Event]] = {}
-    for event in run(Engine("node7", SETTINGS), observations):
-        revisions.setdefault(event.id, []).append(event)
-
-    for events in revisions.values():
-        assert [event.revision for event in events] == list(range(1, len(events) + 1))
-        for event in events:
-            if isinstance(event, Outage):
-                assert_ordered(event)
+    assert_revisions_rise_and_end_with_the_end(observations)
 
 
 @given(histories())
