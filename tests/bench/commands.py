@@ -10,10 +10,9 @@ from pathlib import Path
 from flapd.core.fabric.catalogue import Tier, commands_of, statistics_commands_of
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
-from flapd.sources.device_reader import TIERS
 from flapd.sources.discovery import devices_of, port_directory, ports_of_device
 from flapd.sources.netlink_port import NetlinkPort
-from flapd.sources.plan import commands_per_second, plan_of
+from flapd.sources.plan import TIERS, commands_per_second, plan_of
 from flapd.sources.port_reader import PortReader
 from flapd.sources.rdma_netlink import RdmaNetlink
 from flapd.sources.sampler import COMMANDS_PER_SECOND, COMMANDS_PER_SECOND_BY_NETLINK

@@ -1,16 +1,20 @@
-"""Image: kernel, initrd and root of the virtual machine, built once and kept elsewhere."""
+"""Image: kernel, initrd and root of the virtual machine, built once and kept elsewhere.
+
+Of the Debian whose Python is this environment's: what was compiled for another does not run there.
+"""
 
 import fcntl
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
 
-from tests.kernel.payload import PYTHON
+from tests.kernel.quietly import run_quietly
 
+SUITES = {(3, 11): "bookworm", (3, 13): "trixie"}
+"""By the version of Python: Debian 12 with Linux 6.1, Debian 13 with Linux 6.12."""
 _SOURCE = Path(__file__).parent / "debian"
 _BUILD_SECONDS = 900
 _QEMU = "qemu-system-x86_64"
@@ -19,15 +23,24 @@ _QEMU = "qemu-system-x86_64"
 def place() -> Path:
     """$FLAPD_KERNEL_IMAGE, else in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("FLAPD_KERNEL_IMAGE") or Path(cache) / "flapd/kernel-image")
+    images = os.environ.get("FLAPD_KERNEL_IMAGE") or Path(cache) / "flapd/kernel-image"
+    return Path(images) / _suite()
+
+
+def _suite() -> str:
+    return SUITES[sys.version_info[:2]]
+
+
+def is_debian_12() -> bool:
+    return SUITES.get(sys.version_info[:2]) == "bookworm"
 
 
 def missing() -> str | None:
     """Why no virtual machine can be had here; None where one can."""
     if platform.machine() != "x86_64":
         return "the virtual machine is an x86_64"
-    if sys.version_info[:2] != PYTHON:
-        return f"the virtual machine has Python {PYTHON[0]}.{PYTHON[1]}, unlike this environment"
+    if sys.version_info[:2] not in SUITES:
+        return "no Debian for a virtual machine has this environment's version of Python"
     programs = (_QEMU, "mke2fs") if is_built() else (_QEMU, "mke2fs", "mmdebstrap", "cpio", "xz")
     for program in programs:
         if shutil.which(program) is None:
@@ -49,7 +62,7 @@ def built() -> Path:
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_built():
-            subprocess.run([_SOURCE / "build", directory], check=True, timeout=_BUILD_SECONDS)
+            run_quietly([_SOURCE / "build", directory, _suite()], _BUILD_SECONDS)
             (directory / "stamp").write_text(_stamp())
     return directory
 

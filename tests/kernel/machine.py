@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 _CPUS, _MEMORY_MIB = 2, 1024
@@ -12,27 +13,58 @@ _ACCELERATOR = "tcg,thread=multi,tb-size=128"
 _KERNEL_LINE = "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0"
 
 
-def run_machine(image: Path, payload: Path, out: Path, program: str | None, seconds: float) -> None:
-    """Runs `program` alone in the guest, or systemd where there is none; /out there is `out`.
+class Machine:
+    """One that runs `program` alone in the guest, or systemd where that is None."""
 
-    AssertionError with the end of what it said where it does not power off in time.
-    """
-    with tempfile.TemporaryDirectory(prefix="flapd-kernel-") as scratch:
-        command = [*_qemu(Path(scratch)), *_disks(image, payload), *_out(out)]
-        append = _KERNEL_LINE if program is None else f"{_KERNEL_LINE} guest.program={program}"
-        try:
-            ended = subprocess.run(
-                [*command, "-append", append],
+    def __init__(self, out: Path, program: str | None, told: str, within_seconds: float) -> None:
+        """What the guest finds as /out is `out`; the last file that it leaves there is `told`."""
+        self.out = out
+        self._program = program
+        self._told = told
+        self._within_seconds = within_seconds
+        self._lock = threading.Lock()
+        self._qemu: subprocess.Popen[str] | None = None
+        self._is_stopped = False
+
+    def run(self, image: Path, payload: Path) -> None:
+        """AssertionError with the end of what it said where it did not do all it was to do."""
+        with tempfile.TemporaryDirectory(prefix="flapd-kernel-") as scratch:
+            command = [*_qemu(Path(scratch)), *_disks(image, payload), *_out(self.out)]
+            qemu = self._start([*command, "-append", self._append()], scratch)
+            try:
+                _, errors = qemu.communicate(timeout=self._within_seconds)
+            except subprocess.TimeoutExpired:
+                qemu.kill()
+                qemu.communicate()
+                limit = f"no end of it within {self._within_seconds} s"
+                raise AssertionError(f"{limit}\n{_said(self.out)}") from None
+        assert qemu.returncode == 0, f"{errors}\n{_said(self.out)}"
+        assert (self.out / self._told).exists(), f"it failed in the guest\n{_said(self.out)}"
+
+    def stop(self) -> None:
+        """From any thread: it ends at once, or never starts."""
+        with self._lock:
+            self._is_stopped = True
+            if self._qemu is not None:
+                self._qemu.kill()
+
+    def _append(self) -> str:
+        if self._program is None:
+            return _KERNEL_LINE
+        return f"{_KERNEL_LINE} guest.program={self._program}"
+
+    def _start(self, command: list[str], scratch: str) -> "subprocess.Popen[str]":
+        with self._lock:
+            assert not self._is_stopped, "nobody waits for this machine any more"
+            self._qemu = subprocess.Popen(
+                command,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 text=True,
-                timeout=seconds,
-                check=False,
                 env={**os.environ, "TMPDIR": scratch},  # what the guest writes on its disk
             )
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"no end of it within {seconds} s\n{_said(out)}") from None
-    assert ended.returncode == 0, f"{ended.stderr}\n{_said(out)}"
+            return self._qemu
 
 
 def _qemu(scratch: Path) -> list[str]:

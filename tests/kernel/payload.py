@@ -4,33 +4,37 @@ import compileall
 import os
 import re
 import shutil
-import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from py_compile import PycInvalidationMode
 
+from tests.deploy.packages.built import debian_12
+from tests.kernel.packages import NOT_RUN, lay_down
+from tests.kernel.quietly import run_quietly
 from tests.system.harness import ROOT
 
-PYTHON = (3, 11)
-"""Of the guest: what was compiled for another does not run there."""
-_NOT_RUN = re.compile(r"/pygments/(lexers|styles)/")
-_SITE = f"lib/python{PYTHON[0]}.{PYTHON[1]}/site-packages"
+_SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+"""The guest has the same version."""
 _PROGRAM = """#!/opt/flapd/bin/python
 from flapd.cli.main import entry
 raise SystemExit(entry())
 """
 
 
-def make_payload(directory: Path) -> Path:
-    """A disk image in this directory, which is to be empty."""
+def make_payload(directory: Path, *, with_package: bool) -> Path:
+    """A disk image in this directory."""
     tree = directory / "tree"
     installed = {**os.environ, "DESTDIR": str(tree / "root")}
-    subprocess.run([ROOT / "scripts/install-node"], check=True, env=installed)
+    run_quietly([ROOT / "scripts/install-node"], environment=installed)
     _install_program(tree / "flapd")
     shutil.copytree(ROOT / "tests/kernel/guest", tree / "tests/kernel/guest")
+    shutil.copy(ROOT / "tests/asking.py", tree / "tests")
+    if with_package:
+        lay_down(debian_12(), tree / "package", directory)
+    shutil.copytree(ROOT / "systemd/drop-ins", tree / "drop-ins")
     disk = directory / "payload.ext4"
-    made = ["mke2fs", "-q", "-t", "ext4", "-d", str(tree), str(disk), "100M"]
-    subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+    run_quietly(["mke2fs", "-q", "-t", "ext4", "-d", str(tree), str(disk), "180M"])
     shutil.rmtree(tree)
     return disk
 
@@ -50,7 +54,7 @@ def _install_program(venv: Path) -> None:
     compileall.compile_dir(
         site,
         quiet=2,
-        rx=_NOT_RUN,
+        rx=NOT_RUN,
         stripdir=str(venv),
         prependdir="/opt/flapd",
         invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,

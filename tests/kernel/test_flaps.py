@@ -9,7 +9,6 @@ import pytest
 from flapd.sources.settings import OFF
 from tests.kernel.guest.bare import (
     CABLE_FLAPS,
-    INTERVAL_SECONDS,
     NETDEVS,
     QUICK_FLAPS,
     VETH_FLAPS,
@@ -58,15 +57,14 @@ def test_every_flap_is_counted_and_lies_in_its_interval(
 def test_events_narrow_when_a_link_went(
     polling: Watched, events: Watched, figure: Callable[[str], None]
 ) -> None:
-    """At the same interval of polling; of a veth, whose every edge the kernel tells at once."""
+    """Of a veth, whose every edge the kernel tells at once; beside other work both slow down."""
     polled_ns, heard_ns = (
         median(widths_ns(agent.outages_of(agent.scenario("flaps")["rxe0"])))
         for agent in (polling, events)
     )
-    share = heard_ns / min(polled_ns, INTERVAL_SECONDS * 1e9)  # it may have slowed itself down
 
-    figure(f"rxe0: with events the intervals are {share:.2f} as wide as without")
-    assert share <= LARGEST_SHARE
+    figure(f"rxe0: with events the intervals are {heard_ns / polled_ns:.2f} as wide as without")
+    assert heard_ns <= LARGEST_SHARE * polled_ns
 
 
 @pytest.mark.parametrize("device", ["rxe1", "rxe2"])

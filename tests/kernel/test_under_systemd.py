@@ -7,16 +7,22 @@ import pytest
 
 from flapd.model.event import Outage
 from flapd.store.flap_query import FlapQuery
+from tests.capabilities import LAID_DOWN, sets_of
 from tests.kernel.guest.under_systemd import ALL_IS_WELL, PORT
 from tests.kernel.image import missing
 from tests.kernel.reset import Reset
 from tests.kernel.told import assert_each_is_found, link_downs, read_outages
 from tests.systemd.test_unit import WORST_EXPOSURE
 
+CAP_SYSLOG = 1 << 34
+
 pytestmark = [
     pytest.mark.kernel,
     pytest.mark.skipif(missing() is not None, reason=f"no virtual machine: {missing()}"),
 ]
+
+FLAPPED = ("flapped", "killed", "stopped", "upgraded")
+"""What happened while links did."""
 
 
 def outages_of_port(reset: Reset) -> list[Outage]:
@@ -60,6 +66,18 @@ def test_killed_it_is_started_again(reset: Reset) -> None:
     assert (unit["ActiveState"], unit["NRestarts"]) == ("active", "1")
 
 
+def test_what_the_unit_is_given_its_readers_have_and_the_agent_has_not(reset: Reset) -> None:
+    """By the drop-in for the kernel's log, which the agent is not to read."""
+    killed = reset.before["killed"]
+    told = {name: sets_of(status) for name, status in killed["status"].items()}
+
+    assert {told["agent"][name] for name in LAID_DOWN} == {0}
+    assert told.keys() == {"agent", "launcher", "sampler", "job_reader"}
+    assert {told[name]["CapEff"] for name in told.keys() - {"agent"}} == {CAP_SYSLOG}
+    assert killed["port"]["sources"]["kernel_log"] == "on"
+    assert reset.before["started"]["port"]["sources"]["kernel_log"] != "on"
+
+
 def test_stopped_it_is_ended_by_the_watchdog_and_started_again(reset: Reset) -> None:
     stopped = reset.before["stopped"]
     said = [entry["MESSAGE"] for entry in stopped["journal"]]
@@ -68,7 +86,7 @@ def test_stopped_it_is_ended_by_the_watchdog_and_started_again(reset: Reset) -> 
     assert (stopped["unit"]["ActiveState"], stopped["unit"]["NRestarts"]) == ("active", "2")
 
 
-@pytest.mark.parametrize("step", ["flapped", "killed", "stopped"])
+@pytest.mark.parametrize("step", FLAPPED)
 def test_no_flap_is_missed_whatever_happens_to_it(reset: Reset, step: str) -> None:
     true = reset.before[step]["true"]
     begin_ns, end_ns = true[0]["down"][0], true[-1]["up"][1]
@@ -96,7 +114,7 @@ def test_an_outage_outlives_a_reset_and_the_rest_of_it_is_the_boots(reset: Reset
 
 def test_everything_is_counted_once_and_the_boot_not_at_all(reset: Reset) -> None:
     interrupted = 1
-    true = sum(len(reset.before[step]["true"]) for step in ("flapped", "killed", "stopped"))
+    true = sum(len(reset.before[step]["true"]) for step in FLAPPED)
 
     assert link_downs(reset.after["metrics"], "rxe0") == true + interrupted
     by_link = [outage for outage in outages_of_port(reset) if outage.cause == "link"]

@@ -32,8 +32,7 @@ class Watched:
         """Those of the port while this was done to it, oldest first."""
         begin_ns, end_ns = acted["span"]
         outages = read_outages(self._history, FlapQuery(port=acted["port"], limit=1000))
-        meanwhile = (o for o in outages if begin_ns < o.down.latest_ns < end_ns)
-        return sorted(meanwhile, key=lambda outage: outage.down.latest_ns)
+        return [outage for outage in outages if begin_ns < outage.down.latest_ns < end_ns]
 
     def outages_of_guid(self, guid: str) -> list[Outage]:
         return read_outages(self._history, FlapQuery(guid=guid, limit=1000))
@@ -43,7 +42,13 @@ def read_outages(history: Path, query: FlapQuery) -> list[Outage]:
     """Oldest first; of those that may have begun together, the one that is known earlier."""
     with closing(HistoryReader(history)) as reader:
         outages = reader.flaps(query).items
-    return sorted(outages, key=lambda one: (one.down.earliest_unix_ns, one.down.latest_unix_ns))
+    return sorted(outages, key=_when)
+
+
+def _when(outage: Outage) -> tuple[int, ...]:
+    """By the clock that goes on over a reset of the machine."""
+    edges = (outage.down,) if outage.up is None else (outage.down, outage.up)
+    return tuple(at for edge in edges for at in (edge.earliest_unix_ns, edge.latest_unix_ns))
 
 
 def assert_each_is_found(outages: Sequence[Outage], true: Sequence[TrueFlap]) -> None:
@@ -53,8 +58,10 @@ def assert_each_is_found(outages: Sequence[Outage], true: Sequence[TrueFlap]) ->
     for outage in outages:
         flaps = [next(remaining) for _ in range(outage.count)]
         assert outage.up is not None
-        assert _overlap((outage.down.earliest_ns, outage.down.latest_ns), flaps[0]["down"])
-        assert _overlap((outage.up.earliest_ns, outage.up.latest_ns), flaps[-1]["up"])
+        known = outage.down.earliest_ns, outage.down.latest_ns
+        assert _overlap(known, flaps[0]["down"]), f"{outage} began {flaps[0]}"
+        known = outage.up.earliest_ns, outage.up.latest_ns
+        assert _overlap(known, flaps[-1]["up"]), f"{outage} ended {flaps[-1]}"
 
 
 def _overlap(found: tuple[int, int], true: Sequence[int]) -> bool:

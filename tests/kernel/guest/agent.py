@@ -1,20 +1,17 @@
 """Whoever runs flapd in the guest, asked over its socket."""
 
-import http.client
-import json
-import socket
 import sqlite3
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.asking import Asked, wait_for
 from tests.kernel.guest.links import downs
 
 PROGRAM = "/opt/flapd/bin/flapd"
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 180.0
 
 T = TypeVar("T")
 
@@ -26,53 +23,17 @@ def copy_history(source: Path, target: Path) -> None:
 
 
 def until(condition: Callable[[], T | None], what: str) -> T:
-    """Waits for what only asking can tell; fails naming what never came."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.3)
-    raise AssertionError(f"{what} did not come within {PATIENCE_SECONDS} s")
+    return wait_for(condition, what, PATIENCE_SECONDS, every_seconds=0.3)
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=30)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
-
-
-class Api:
+class Api(Asked):
     """What the agent answers on this socket."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def text(self, path: str) -> str:
-        connection = _UnixConnection(self._path)
-        try:
-            connection.request("GET", path)
-            return connection.getresponse().read().decode()
-        finally:
-            connection.close()
-
-    def is_ready(self) -> bool:
-        connection = _UnixConnection(self._path)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        super().__init__(path, timeout_seconds=30)
 
     def ports(self) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = json.loads(self.text("/api/v1/ports"))["items"]
+        items: list[dict[str, Any]] = self.get("/api/v1/ports")["items"]
         return items
 
     def port(self, name: str) -> dict[str, Any] | None:
@@ -81,7 +42,7 @@ class Api:
     def flaps(self, **filters: str) -> list[dict[str, Any]]:
         """Newest first."""
         query = "&".join(f"{name}={value}" for name, value in {"limit": "1000", **filters}.items())
-        items: list[dict[str, Any]] = json.loads(self.text(f"/api/v1/flaps?{query}"))["items"]
+        items: list[dict[str, Any]] = self.get(f"/api/v1/flaps?{query}")["items"]
         return items
 
     def has_seen_all(self, port: str, netdev: str) -> bool:

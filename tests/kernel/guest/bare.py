@@ -25,8 +25,8 @@ from tests.kernel.guest.links import (
     carrier,
     downs,
     flap,
+    guid_of,
     link_downed,
-    read,
     run,
     switch,
 )
@@ -76,7 +76,7 @@ def found(agents: Agents) -> dict[str, Any]:
     return {
         device: {
             "port": agents.each(lambda agent, device=device: agent.port(f"{device}/1")),  # type: ignore[misc]
-            "node_guid": read(f"/sys/class/infiniband/{device}/node_guid"),
+            "node_guid": guid_of(device),
             "netdev": netdev,
             "downs": downs(netdev),
         }
@@ -215,14 +215,6 @@ def verbs_events(agents: Agents) -> dict[str, Any]:
     return {**told, "events": program.end()}
 
 
-def hot_plug_and_traffic(agents: Agents) -> dict[str, Any]:
-    """At once, since each waits much; on netdevs of their own."""
-    with ThreadPoolExecutor() as executor:
-        tasks = {name: executor.submit(do, agents) for name, do in ASIDE.items()}
-    return {name: task.result() for name, task in tasks.items()}
-
-
-ASIDE: dict[str, Scenario] = {"hot_plug": hot_plug, "traffic": traffic}
 SCENARIOS: dict[str, Scenario] = {
     "found": found,
     "flaps": flaps,
@@ -230,24 +222,21 @@ SCENARIOS: dict[str, Scenario] = {
     "false_link_downed": false_link_downed,
     "switched_off": switched_off,
     "verbs_events": verbs_events,
-    "hot_plug_and_traffic": hot_plug_and_traffic,
 }
+AT_ONCE: dict[str, Scenario] = {"hot_plug": hot_plug, "traffic": traffic}
+"""Each waits much; on netdevs of their own."""
 
 
-def watch(configs: Mapping[str, str], scenarios: Mapping[str, Scenario]) -> None:
-    """Agents so configured go through these; one that fails takes no other with it."""
-    told = {}
+def watch(configs: Mapping[str, str]) -> None:
+    """Agents so configured go through all scenarios; one that fails takes no other with it."""
     started = [Agent(Path("/tmp") / name, config) for name, config in configs.items()]
     agents = Agents(started)
     with agents.running():
-        for scenario, do in scenarios.items():
-            began = time.monotonic()
-            try:
-                told[scenario] = {"told": do(agents)}
-            except (AssertionError, OSError, subprocess.SubprocessError):
-                told[scenario] = {"failed": traceback.format_exc()}
-            sys.stdout.write(f"{scenario} took {time.monotonic() - began:.1f} s\n")
-        metrics = agents.each(lambda agent: agent.text("/metrics"))
+        told = {scenario: _outcome(scenario, agents) for scenario in SCENARIOS}
+        with ThreadPoolExecutor() as executor:
+            outcomes = executor.map(lambda scenario: _outcome(scenario, agents), AT_ONCE)
+            told |= dict(zip(AT_ONCE, outcomes, strict=True))
+        metrics = agents.each(lambda agent: agent.get_text("/metrics"))
     for agent in started:
         (OUT / agent.name).mkdir()
         (OUT / agent.name / "metrics").write_text(metrics[agent.name])
@@ -255,6 +244,16 @@ def watch(configs: Mapping[str, str], scenarios: Mapping[str, Scenario]) -> None
     (OUT / "told.json").write_text(json.dumps(told))
 
 
+def _outcome(scenario: str, agents: Agents) -> dict[str, Any]:
+    began = time.monotonic()
+    try:
+        return {"told": {**SCENARIOS, **AT_ONCE}[scenario](agents)}
+    except (AssertionError, OSError, subprocess.SubprocessError):
+        return {"failed": traceback.format_exc()}
+    finally:
+        sys.stdout.write(f"{scenario} took {time.monotonic() - began:.1f} s\n")
+
+
 if __name__ == "__main__":
-    watch({"polling": POLLING, "events": EVENTS}, SCENARIOS)
+    watch({"polling": POLLING, "events": EVENTS})
     subprocess.run([sys.executable, "-u", "-m", "tests.kernel.guest.sources"], check=False)

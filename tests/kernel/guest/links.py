@@ -34,7 +34,7 @@ _monitor = threading.Lock()
 
 def run(command: str) -> None:
     """A program with its arguments, to its end."""
-    subprocess.run(command.split(), check=True, timeout=60)
+    subprocess.run(command.split(), check=True, timeout=180)
 
 
 def read(path: str) -> str:
@@ -44,6 +44,10 @@ def read(path: str) -> str:
 def downs(netdev: str) -> int:
     """How often the kernel saw its carrier go."""
     return int(read(f"/sys/class/net/{netdev}/carrier_down_count"))
+
+
+def guid_of(device: str) -> str:
+    return read(f"/sys/class/infiniband/{device}/node_guid")
 
 
 def link_downed(device: str) -> int:

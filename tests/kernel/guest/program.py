@@ -28,6 +28,10 @@ class Program:
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n", f"{module} did not begin"
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def end(self) -> Any:
         """What it saw."""
         told, _ = self._process.communicate(timeout=PATIENCE_SECONDS)

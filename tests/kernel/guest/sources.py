@@ -5,6 +5,7 @@ Writes /out/sources.json: what it told, and what the kernel's files said at the 
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ import msgspec  # noqa: E402 - flapd's own Python has it
 from flapd.model.duration import parse_duration  # noqa: E402
 from flapd.model.observation import KernelHint, PortSeen, Sample  # noqa: E402
 from flapd.sources.kernel_sources import silent_sources  # noqa: E402
+from flapd.sources.rdma_monitor import RdmaMonitor, open_monitor  # noqa: E402
 from flapd.sources.rdma_netlink import RdmaNetlink, parse_counters, parse_port  # noqa: E402
 from flapd.sources.sampler_link import (  # noqa: E402
     Orders,
@@ -150,8 +152,14 @@ def down_and_up(sampler: Running, key: str, netlink: RdmaNetlink, told: dict[str
     sampler.sample(key, lambda sample: sample.values.get("state") == 4)
 
 
-def registered_anew(sampler: Running, key: str, told: dict[str, Any]) -> None:
+def monitor_of(netlink: RdmaNetlink) -> RdmaMonitor | None:
+    """None where this kernel tells nothing of devices."""
+    return open_monitor(netlink) if netlink.has_monitor() else None
+
+
+def registered_anew(sampler: Running, key: str, netlink: RdmaNetlink, told: dict[str, Any]) -> None:
     """Under the name it had, at once: discovery may have seen it gone, or not."""
+    monitor = monitor_of(netlink)
 
     def tells_it(message: object) -> bool:
         if isinstance(message, PortSeen):
@@ -168,17 +176,19 @@ def registered_anew(sampler: Running, key: str, told: dict[str, Any]) -> None:
     run("rdma link add rxe0 type rxe netdev v0")
     told["registered_anew"] = type(sampler.next(object, tells_it)).__name__
     sampler.sample(key, lambda sample: sample.values.get("state") == 4)
+    told["monitor"] = None if monitor is None else monitor.events()
 
 
 def main() -> None:
-    told: dict[str, Any] = {"silent": silent_sources(SourcesSettings(), PathsSettings())}
+    silent = silent_sources(SourcesSettings(), PathsSettings())
+    told: dict[str, Any] = {"silent": silent, "kernel": platform.release()}
     netlink = RdmaNetlink()
     told["ports"] = {"up": {device: both_ways(netlink, device) for device in DEVICES}}
     sampler = Running(silent=told["silent"])
     try:
         key = begun(sampler, told)
         down_and_up(sampler, key, netlink, told)
-        registered_anew(sampler, key, told)
+        registered_anew(sampler, key, netlink, told)
     finally:
         sampler.end()
         (OUT / "sources.json").write_text(json.dumps(msgspec.to_builtins(told)))

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.kernel.guest.agent import Agents
-from tests.kernel.guest.links import cable, flap, read, run
+from tests.kernel.guest.links import cable, flap, guid_of, read, run
 from tests.kernel.guest.program import Program
+from tests.kernel.guest.queue_pairs import queue_pairs
 
 NEAR, FAR = "rxe1", "far0"
 OUTAGE_SECONDS = (2.0, 20.0)
@@ -58,8 +59,10 @@ def _outage(agents: Agents, seconds: float) -> dict[str, Any]:
     before, began_ns = _counters(), time.monotonic_ns()
     writes = Program("tests.kernel.guest.rdma_writes", NEAR, FAR)
     time.sleep(_BEFORE_AND_AFTER_SECONDS)
+    pairs_before = queue_pairs()
     true = flap(cable("eth0"), seconds)
     time.sleep(_BEFORE_AND_AFTER_SECONDS)
+    pairs_after = queue_pairs()
     application = writes.end()
     counted = _counters()
     agents.until_all_have_seen(f"{NEAR}/1", "eth0")
@@ -72,6 +75,8 @@ def _outage(agents: Agents, seconds: float) -> dict[str, Any]:
         "true": [true],
         "span": (began_ns, time.monotonic_ns()),
         "application": application,
+        "queue_pairs": {"pid": writes.pid, "before": pairs_before, "after": pairs_after},
+        "keys": {device: f"{guid_of(device)}/1" for device in (NEAR, FAR)},
         "counted": {name: counted[name] - before[name] for name in COUNTERS},
         "flaps": agents.each(lambda agent: agent.flaps(port=f"{NEAR}/1", limit="1")),
     }

@@ -5,6 +5,7 @@ systemd starts this at each boot: what the first boot left in /out tells the sec
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,14 @@ from typing import Any
 
 from tests.kernel.guest.agent import Api, copy_history, until
 from tests.kernel.guest.links import Moment, flap, run, switch
+from tests.kernel.guest.package import (
+    NEWER,
+    OLDER,
+    first_installed,
+    install,
+    installed_amid_flaps,
+    taken_away,
+)
 
 OUT = Path("/out")
 BEFORE_RESET = OUT / "before_reset.json"
@@ -21,6 +30,7 @@ ALL_IS_WELL = "3 of 3 ports watched"
 PORT, NETDEV, PEER = "rxe0/1", "v0", "v1"
 _CONFIG = Path("/etc/flapd/flapd.toml")
 _DROP_IN = Path("/etc/systemd/system/flapd.service.d/test.conf")
+_MAY_READ_THE_LOG = Path("/payload/drop-ins/kernel-log.conf")
 _SHOWN = "ActiveState,SubState,MainPID,NRestarts,Result,StatusText"
 _api = Api(Path("/run/flapd/flapd.sock"))
 
@@ -44,17 +54,20 @@ def has_seen_all() -> bool:
 
 
 def started() -> dict[str, Any]:
-    """As one installs it, with a watchdog that is sooner out of patience, and each down told."""
+    """By its package, with a watchdog that is sooner out of patience, each down told and none
+    held against its port."""
+    installed = first_installed()
     with _CONFIG.open("a") as config:
-        config.write("\n[flap]\nmerge_within = 0\n")
+        config.write("\n[flap]\nmerge_within = 0\npenalty = 1\n")
     _DROP_IN.parent.mkdir(parents=True)
     _DROP_IN.write_text("[Service]\nWatchdogSec=15\n")
     run("systemctl daemon-reload")
     run("systemctl enable --now flapd")
-    told = {"unit": unit(), "security": said_by("systemd-analyze", "security", "flapd.service")}
+    security = said_by("systemd-analyze", "security", "flapd.service")
+    told = {"installed": installed, "unit": unit(), "security": security}
     until(_api.is_ready, "a ready agent")
     until(_says_all_is_well, "the agent's word to systemd")
-    return told
+    return {**told, "port": _api.port(PORT), "metrics": _api.get_text("/metrics")}
 
 
 def _says_all_is_well() -> bool:
@@ -83,10 +96,23 @@ def flapped() -> dict[str, Any]:
 
 
 def killed() -> dict[str, Any]:
-    """And flapped while nobody watches."""
+    """And flapped while nobody watches; what comes after it may read the kernel's log."""
+    shutil.copy(_MAY_READ_THE_LOG, _DROP_IN.parent)
+    run("systemctl daemon-reload")
     run("systemctl kill --kill-whom=main --signal=KILL flapd")
     true = flap_twice()
-    return {"true": true, "unit": _restarted(1)}
+    return {"true": true, "unit": _restarted(1), **_given()}
+
+
+def _given() -> dict[str, Any]:
+    """What it can read of a port; what the kernel shows of the agent and of its children."""
+    processes = Path("/sys/fs/cgroup/system.slice/flapd.service/cgroup.procs").read_text().split()
+    status = {}
+    for pid in processes:
+        words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        module = next((word for word in words if word.startswith("flapd.sources.")), "agent")
+        status[module.rpartition(".")[2]] = Path(f"/proc/{pid}/status").read_text()
+    return {"status": status, "port": _api.port(PORT)}
 
 
 def stopped() -> dict[str, Any]:
@@ -94,6 +120,24 @@ def stopped() -> dict[str, Any]:
     os.kill(int(unit()["MainPID"]), signal.SIGSTOP)
     true = flap_twice()
     return {"true": true, "unit": _restarted(2), "journal": journal()}
+
+
+def upgraded() -> dict[str, Any]:
+    """To a newer package, which starts the agent anew."""
+    before = unit()
+    said, true = installed_amid_flaps(NEWER, PEER)
+    return {"said": said, "true": true, "before": before, **_after_installation()}
+
+
+def downgraded() -> dict[str, Any]:
+    return {"said": install(OLDER), **_after_installation()}
+
+
+def _after_installation() -> dict[str, Any]:
+    """The agent that is there now."""
+    until(_api.is_ready, "a ready agent")
+    until(has_seen_all, "what happened meanwhile")
+    return {"unit": unit(), "metrics": _api.get_text("/metrics")}
 
 
 def _restarted(times: int) -> dict[str, str]:
@@ -122,7 +166,7 @@ def _open_and_durable() -> dict[str, Any] | None:
 
 
 def before_reset() -> None:
-    steps = (started, reloaded, flapped, killed, stopped)
+    steps = (started, reloaded, flapped, killed, stopped, upgraded)
     told: dict[str, Any] = {}
     for step in steps:
         began = time.monotonic()
@@ -132,13 +176,14 @@ def before_reset() -> None:
 
 
 def after_reset() -> None:
-    """The unit is enabled: nobody starts it."""
+    """The unit is enabled: nobody starts it. In the end nothing of flapd is left."""
     until(_api.is_ready, "an agent that came with the machine")
     until(has_seen_all, "the end of the outage")
     until(_says_all_is_well, "the agent's word to systemd")
-    told = {"unit": unit(), "flaps": _api.flaps(), "metrics": _api.text("/metrics")}
-    run("systemctl stop flapd")
+    told = {"unit": unit(), "flaps": _api.flaps(), "metrics": _api.get_text("/metrics")}
+    told["downgraded"] = downgraded()
     copy_history(Path("/var/lib/flapd/history.sqlite"), OUT / "history.sqlite")
+    told["taken_away"] = taken_away()
     (OUT / "after_reset.json").write_text(json.dumps(told))
 
 
