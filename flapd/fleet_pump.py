@@ -1,10 +1,10 @@
 """The hub's pump: one thread that owns time and order.
 
-With each batch of the stream it does in this order: has the fleet's view hear it, looks what that
-makes known (while more waits, once a second: what a burst means is not worked out again and again),
-commits events, incidents and the position behind them in one transaction, tells that there is more.
-So what is counted is on disk, and being killed loses nothing and counts nothing twice: what the
-view had heard is heard again from the history.
+With each batch of the stream it does in this order: has the fleet's view hear it, commits events
+and the position behind them in one transaction, tells that there is more; then it looks what that
+makes known (while more waits, now and then: what a burst means is not worked out again and again)
+and commits those incidents. So what is counted is on disk, and being killed loses nothing and
+counts nothing twice: what the view had heard is heard again from the history.
 """
 
 import queue
@@ -37,6 +37,10 @@ TICK_NS = SECOND_NS
 RETRY_SECONDS = 1.0
 KEEP_BEATS_NS = 30 * SECOND_NS
 MOST_BEATS = 20_000
+_REST, _REST_BEHIND = 3, 10
+"""So many times what a look took nothing is looked at, also while more waits in the stream."""
+_LONGEST_REST_NS = 15 * SECOND_NS
+"""What is heard meanwhile is held in memory, however old it is."""
 
 _log = structlog.get_logger("flapd.hub")
 
@@ -99,6 +103,8 @@ class FleetPump:
         self._keep_beats_at_ns = 0
         self._stream_time_ns: int | None = None
         """None: how far the stream goes is not known yet."""
+        self._looked_at_ns = 0
+        self._look_took_ns = 0
         self._tick_at_ns = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pump", daemon=True)
@@ -159,10 +165,10 @@ class FleetPump:
             self._view.hear(told)
         self._stream_time_ns = time.time_ns() if batch.is_end else batch.position.unix_ns
         kept = [told.event for told in batch.events if not _is_claim(told.event)]
-        if batch.is_end:
-            kept += self._view.look(self._stream_time_ns)
         if self._commit(kept, {STREAM: msgspec.json.encode(batch.position)}):
             batch.taken.set_result(None)
+            if batch.is_end:
+                self._look(self._stream_time_ns, _REST)
 
     def _tick(self) -> None:
         self._tick_at_ns = time.monotonic_ns() + TICK_NS
@@ -172,13 +178,24 @@ class FleetPump:
             self._unkept[beat.node] = (beat, received_ns)
         if self._unkept and time.monotonic_ns() >= self._keep_beats_at_ns:
             self._keep_beats()
-        if self._is_current():
+        is_current = self._is_current()
+        if is_current:
             self._stream_time_ns = time.time_ns()
         if self._stream_time_ns is not None:
-            told = self._view.look(self._stream_time_ns)
-            if told:
-                self._commit(told, {})
+            self._look(self._stream_time_ns, _REST if is_current else _REST_BEHIND)
         self._publish()
+
+    def _look(self, stream_time_ns: int, rest: int) -> None:
+        """Unless the last look was just now, for how long it took."""
+        rest_ns = min(rest * self._look_took_ns, _LONGEST_REST_NS)
+        began_ns = time.monotonic_ns()
+        if began_ns < self._looked_at_ns + rest_ns:
+            return
+        told = self._view.look(stream_time_ns)
+        if told:
+            self._commit(told, {})
+        self._looked_at_ns = time.monotonic_ns()
+        self._look_took_ns = self._looked_at_ns - began_ns
 
     def _keep_beats(self) -> None:
         """What the disk does not take now comes again with the next."""

@@ -5,6 +5,7 @@ far back as the stream goes. So hubs may run side by side, and none has to be ke
 """
 
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -46,6 +47,8 @@ _CACHE_BYTES = 256 << 20
 """Of the store: its indexes are written all over."""
 _PAGES_A_CHECKPOINT = 16_384
 """A page that is written by many transactions goes into the database once."""
+_SWITCH_SECONDS = 0.0005
+"""A page reads some thousand rows, and waits so long after each while the pump works."""
 _PAGE = 1000
 _LAST_COMMIT_SECONDS = 2.0
 _FLEET_ENDS_WITHIN_SECONDS = 0.5
@@ -134,6 +137,7 @@ class Hub:
             tell()
 
     def start(self) -> None:
+        sys.setswitchinterval(_SWITCH_SECONDS)
         self._pump.start()
         self._keeper.start()
         self._consumer.start()

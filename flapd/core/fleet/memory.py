@@ -150,12 +150,6 @@ class FleetMemory:
         fault = self.faults.items.get(name)
         return None if fault is None else fault.time_ns or 0
 
-    def weight(self, place: str) -> int:
-        """How many things are to be looked at there."""
-        nodes = {job.node for job in self.jobs.at(place)}
-        own = sum(one.count_at(place) for one in (self.faults, self.stalls, self.jobs))
-        return own + sum(self.outages.count_at(node) for node in nodes)
-
     def forget(self, cutoff_ns: int, kept: Container[str]) -> None:
         """What is older, but for these."""
         for shelf in (self.outages, self.faults, self.stalls):

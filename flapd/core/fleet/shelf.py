@@ -41,8 +41,5 @@ class Shelf(Generic[_Item]):
         """In no order."""
         return [self.items[name] for name in self._at.get(place, ())]
 
-    def count_at(self, place: str) -> int:
-        return len(self._at.get(place, ()))
-
     def places(self) -> Iterable[str]:
         return self._at.keys()

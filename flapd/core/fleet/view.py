@@ -24,12 +24,6 @@ MOST_THINGS = 500_000
 _LOOK_EVERY_NS = 5 * SECOND_NS
 """At what goes on, when nothing new is heard of it."""
 _FORGET_EVERY_NS = 60 * SECOND_NS
-_MUCH = 5000
-"""What is less is worked through at once."""
-_NEWS = 3
-"""Events for each thing worked through, before it is worth to do so again."""
-_REST_NS = 200_000
-"""For each thing; it takes as long to work through it."""
 
 
 class FleetView:
@@ -59,11 +53,6 @@ class FleetView:
         self._moved: set[str] = set()
         """Outages that are new, or dated anew."""
         self._looked_at_ns = 0
-        self._worked_at_ns = 0
-        self._heard = 0
-        """Events since then."""
-        self._weight = 0
-        """What was worked through then."""
         self._forgot_at_ns = 0
         self._cutoff_ns = 0
         self._final_ns = 0
@@ -86,7 +75,6 @@ class FleetView:
         self._nodes.note(told.node)
         if self._memory.is_forgotten(told.event, self._cutoff_ns):
             return
-        self._heard += 1
         self._affected.update(self._memory.take(told.event))
         if told.kind == "flap":
             self._moved.add(told.event.id)
@@ -103,13 +91,10 @@ class FleetView:
         """New and revised incidents of the fleet, since the last look.
 
         `now_ns` is unix time: of the hub's clock where it keeps up with the stream, else when
-        the last event heard was stored. Call it after each batch, and each second without one;
-        what it costs grows with what is new and what is open, and in a burst it puts off what
-        would cost too much, for some seconds.
+        the last event heard was stored. Call it after each batch, and each second without one,
+        in a burst seldom: what it costs grows with what is new, and with all that is told of
+        the jobs which that is of.
         """
-        if self._is_too_early(now_ns):
-            return []
-        self._heard, self._worked_at_ns = 0, now_ns
         self._share()
         if _is_past(self._looked_at_ns, _LOOK_EVERY_NS, now_ns):
             self._looked_at_ns = now_ns
@@ -117,7 +102,6 @@ class FleetView:
         affected, self._affected = self._affected, set()
         if not affected:
             return []
-        self._weight = sum(map(self._memory.weight, affected))
         changed = self._stories.work_out(affected, self._around(now_ns))
         told = self._telling.tell(self._stories.all, _Everything(), changed, (), self._final_ns)
         if _is_past(self._forgot_at_ns, _FORGET_EVERY_NS, now_ns):
@@ -132,12 +116,6 @@ class FleetView:
         """What many ports went down with at once, in words; None: it went down for itself."""
         shared = self._stories.shared_of.get(outage_id)
         return None if shared is None else shared.words
-
-    def _is_too_early(self, now_ns: int) -> bool:
-        """In a burst a look waits for as much news as the last one had to work through."""
-        rest_ns = self._weight * _REST_NS
-        waits = self._weight > _MUCH and self._worked_at_ns <= now_ns < self._worked_at_ns + rest_ns
-        return waits and self._heard < _NEWS * self._weight
 
     def _share(self) -> None:
         if not self._moved:
