@@ -4,6 +4,7 @@ It is a materialised view of the stream: everything in its store can be made aga
 far back as the stream goes. So hubs may run side by side, and none has to be kept.
 """
 
+import gc
 import sqlite3
 import sys
 import time
@@ -49,6 +50,8 @@ _PAGES_A_CHECKPOINT = 16_384
 """A page that is written by many transactions goes into the database once."""
 _SWITCH_SECONDS = 0.0005
 """A page reads some thousand rows, and waits so long after each while the pump works."""
+_GARBAGE = (50_000, 20, 20)
+"""New objects before cycles are looked for: of events, which stay, there are many and none."""
 _PAGE = 1000
 _LAST_COMMIT_SECONDS = 2.0
 _FLEET_ENDS_WITHIN_SECONDS = 0.5
@@ -138,6 +141,7 @@ class Hub:
 
     def start(self) -> None:
         sys.setswitchinterval(_SWITCH_SECONDS)
+        gc.set_threshold(*_GARBAGE)
         self._pump.start()
         self._keeper.start()
         self._consumer.start()

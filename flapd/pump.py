@@ -23,7 +23,7 @@ from flapd.core.fabric.view import Snapshot, with_totals_of
 from flapd.event_log import EventLog
 from flapd.model.errors import FlapdError
 from flapd.model.event import Event
-from flapd.model.observation import ClockPair, Observation, PortSeen, PortsPresent, Tick
+from flapd.model.observation import ClockPair, Observation, PortSeen, PortsPresent, Sample, Tick
 from flapd.model.times import SECOND_NS
 from flapd.store.history import History, HistoryCorruptError, HistoryError
 from flapd.store.recorder import Recorder
@@ -189,6 +189,8 @@ class Pump:
         for observation in batch:
             self._step(observation)
         ports_changed = any(isinstance(item, PortSeen | PortsPresent) for item in batch)
+        if any(map(_is_news, batch)):
+            self._publish_at_ns = 0
         self._commit(now_ns, force=ports_changed)
         self._publish(now_ns)
         if call is not None:
@@ -289,6 +291,13 @@ class Pump:
 
     def _end(self) -> None:
         self._ending = True
+
+
+def _is_news(observation: Observation) -> bool:
+    """More than that time passes and counters count."""
+    if isinstance(observation, Sample):
+        return bool(observation.errors)
+    return not isinstance(observation, Tick | ClockPair)
 
 
 def _latest(events: Sequence[Event]) -> list[Event]:

@@ -16,9 +16,6 @@ FLEET_VERSION = 1
 LARGEST_MESSAGE_BYTES = 1 << 20
 """`max_payload` of a NATS server by default."""
 
-_T = TypeVar("_T")
-
-
 class FleetMessageError(FlapdError):
     """A message of the fleet that cannot be taken: foreign, damaged, or of a newer flapd."""
 
@@ -108,6 +105,9 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag="heartbeat"):
     """By kind, all there ever were, with those that are only ever a consequence of others."""
 
 
+_T = TypeVar("_T", NodeEvent, Heartbeat)
+
+
 class Publishing(msgspec.Struct):
     """How telling the fleet goes; counts only rise while the agent runs."""
 
@@ -145,17 +145,26 @@ def _decoded(body: bytes, kind: type[_T]) -> _T:
     if len(body) > LARGEST_MESSAGE_BYTES:
         raise FleetMessageError(f"a message of {len(body)} bytes is larger than any of ours")
     try:
-        if (version := _version_of(body)) > FLEET_VERSION:
-            raise FleetMessageError(
-                f"a message of version {version}, and this flapd knows {FLEET_VERSION}: "
-                "a newer one is needed here"
-            )
-        return msgspec.msgpack.decode(body, type=kind)
+        told = msgspec.msgpack.decode(body, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        _refuse_newer(_version_of(body))
         raise FleetMessageError(f"a message that is none of ours: {error}") from error
+    _refuse_newer(told.version)
+    return told
+
+
+def _refuse_newer(version: int) -> None:
+    if version > FLEET_VERSION:
+        raise FleetMessageError(
+            f"a message of version {version}, and this flapd knows {FLEET_VERSION}: "
+            "a newer one is needed here"
+        )
 
 
 def _version_of(body: bytes) -> int:
-    """Behind the tag, whatever follows."""
-    head = msgspec.msgpack.decode(body, type=list[msgspec.Raw])
-    return msgspec.msgpack.decode(head[1] if len(head) > 1 else b"", type=int)
+    """Behind the tag, whatever follows; 0: it says none."""
+    try:
+        head = msgspec.msgpack.decode(body, type=list[msgspec.Raw])
+        return msgspec.msgpack.decode(head[1] if len(head) > 1 else b"", type=int)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return 0

@@ -31,6 +31,6 @@ def class_of(begin_unix_ns: int, end_unix_ns: int) -> int:
 
 def clamped(value: Any) -> Any:
     """An integer as SQLite can hold it; everything else as it is."""
-    if isinstance(value, int):
+    if isinstance(value, int) and not _LOWEST <= value <= _HIGHEST:
         return max(_LOWEST, min(value, _HIGHEST))
     return value

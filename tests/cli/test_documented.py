@@ -46,6 +46,7 @@ def test_every_option_is_documented_and_every_documented_one_exists() -> None:
 def test_every_command_that_prints_data_prints_json_too() -> None:
     assert {name for name, command in commands().items() if "--json" not in options(command)} == {
         "run",
+        "hub",
         "watch",
         "completion",
     }

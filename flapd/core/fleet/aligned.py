@@ -1,14 +1,41 @@
 """Aligned: events with their times by one clock, that of who correlates them."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from flapd.core.fleet.nodes import Nodes
+from flapd.core.fleet.shelf import Shelf
 from flapd.core.fleet.topology import short_name
+from flapd.core.incident.evidence import begin_ns
 from flapd.model.event import Outage
 from flapd.model.fault import Fault
 from flapd.model.job import Job
 from flapd.model.stall import Stall
 from flapd.model.times import Edge
+
+
+class AlignedOutages:
+    """Those of each node, dated once until something about them changes."""
+
+    def __init__(self, outages: Shelf[Outage], nodes: Nodes) -> None:
+        self._outages, self._nodes = outages, nodes
+        self._at: dict[str, list[Outage]] = {}
+
+    def at(self, node: str) -> Sequence[Outage]:
+        """In order of time."""
+        known = self._at.get(node)
+        if known is None:
+            found = [outage_by(self._nodes, one) for one in self._outages.at(node)]
+            known = self._at[node] = sorted(found, key=lambda one: (begin_ns(one), one.id))
+        return known
+
+    def renew(self, node: str) -> None:
+        """After one came or went there, or its clock is thought to be another."""
+        self._at.pop(node, None)
+
+    def renew_all(self) -> None:
+        self._at.clear()
 
 
 def outage_by(nodes: Nodes, outage: Outage) -> Outage:

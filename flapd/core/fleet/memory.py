@@ -150,17 +150,22 @@ class FleetMemory:
         fault = self.faults.items.get(name)
         return None if fault is None else fault.time_ns or 0
 
-    def forget(self, cutoff_ns: int, kept: Container[str]) -> None:
-        """What is older, but for these."""
+    def forget(self, cutoff_ns: int, kept: Container[str]) -> list[str]:
+        """What is older, but for these; the ids of what that was."""
+        forgotten = []
         for shelf in (self.outages, self.faults, self.stalls):
             for name in [*shelf.items]:
                 if name not in kept and (self.dated_ns(name) or 0) < cutoff_ns:
                     shelf.remove(name)
+                    forgotten.append(name)
         for job in [*self.jobs.items.values()]:
             if job.until_unix_ns is not None and job.until_unix_ns < cutoff_ns:
                 self.jobs.remove(job.id)
                 self.jobs_on.remove(job.id)
-        self._forget_names()
+                forgotten.append(job.id)
+        if forgotten:
+            self._forget_names()
+        return forgotten
 
     def _forget_names(self) -> None:
         """Findings about what is forgotten, and jobs of which nothing is left."""
@@ -175,9 +180,8 @@ class FleetMemory:
             if self.dated_ns(symptom) is not None
         }
         left = {*self.jobs.places(), *self.stalls.places(), *self.faults.places()}
-        self._names_on = {
-            node: names & left for node, names in self._names_on.items() if names & left
-        }
+        names_on = {node: names & left for node, names in self._names_on.items()}
+        self._names_on = {node: names for node, names in names_on.items() if names}
 
     def youngest_ns(self, most: int) -> int:
         """Since when there are no more than so many things."""
@@ -191,9 +195,9 @@ class FleetMemory:
         if isinstance(event, Job):
             until_ns, known = event.until_unix_ns, self.jobs.items
             return event.id not in known and until_ns is not None and until_ns < cutoff_ns
-        if not isinstance(event, Outage | Stall | Fault) or self.dated_ns(event.id) is not None:
+        if not isinstance(event, Outage | Stall | Fault) or _began_ns(event) >= cutoff_ns:
             return False
-        return _began_ns(event) < cutoff_ns
+        return self.dated_ns(event.id) is None
 
 
 def _began_ns(item: Outage | Stall | Fault) -> int:

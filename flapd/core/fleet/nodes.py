@@ -1,10 +1,12 @@
 """Nodes: who is heard of, how far each clock is off, and who has fallen silent."""
 
+from bisect import insort
 from collections import deque
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from flapd.core.fleet.topology import short_name
 from flapd.core.incident.terms import ETHERNET
@@ -64,12 +66,14 @@ class _Heard:
         self.seen_ns: int | None = None
         self.unreadable: frozenset[str] = frozenset()
         self.ethernet: frozenset[str] = frozenset()
+        self.view: NodeView | None = None
+        """As it is shown until the next heartbeat, or until that is missed."""
         self._ahead_ns: deque[int] = deque(maxlen=_READINGS)
 
     def take(self, beat: Heartbeat, received_ns: int) -> None:
         if self.beat is not None and _was_set(self.beat, beat):
             self._ahead_ns.clear()
-        self.beat, self.seen_ns = beat, received_ns
+        self.beat, self.seen_ns, self.view = beat, received_ns, None
         self.unreadable = frozenset(port.key for port in beat.ports if not port.readable)
         self.ethernet = frozenset(one.key for one in beat.ports if one.link_layer == ETHERNET)
         self._ahead_ns.append(beat.sent_unix_ns - received_ns)
@@ -87,6 +91,8 @@ class Nodes:
 
     def __init__(self) -> None:
         self._heard: dict[str, _Heard] = {}
+        self._names: list[str] = []
+        """In their order."""
         self._clocks: dict[str, _Clock] = {}
         """By node, as of its last heartbeat."""
         self._by_short_name: dict[str, str | None] = {}
@@ -96,6 +102,7 @@ class Nodes:
         """It told an event: then there is such a node, alive or not."""
         if node not in self._heard:
             self._heard[node] = _Heard()
+            insort(self._names, node)
             short = short_name(node)
             self._by_short_name[short] = None if short in self._by_short_name else node
 
@@ -147,28 +154,26 @@ class Nodes:
 
     def view(self, now_unix_ns: int) -> tuple[NodeView, ...]:
         """All that were ever heard of, in order of their names."""
-        return tuple(_view(node, heard, now_unix_ns) for node, heard in sorted(self._heard.items()))
+        return tuple(_view(node, self._heard[node], now_unix_ns) for node in self._names)
 
 
 def _view(node: str, heard: _Heard, now_ns: int) -> NodeView:
-    silent_ns = _silent_for_ns(heard, now_ns)
-    health: Health = "unknown"
+    if heard.view is None:
+        heard.view = _view_of(node, heard)
+    if heard.seen_ns is None or now_ns - heard.seen_ns <= SILENT_AFTER_NS:
+        return heard.view
+    why = f"Nothing was heard for {(now_ns - heard.seen_ns) // SECOND_NS} s."
+    return replace(heard.view, health="unknown", reasons=(why,))
+
+
+def _view_of(node: str, heard: _Heard) -> NodeView:
+    """By its last heartbeat, as if that was just now."""
     if heard.beat is None:
-        reasons = ["No heartbeat came since the hub began."]
-    elif silent_ns is not None:
-        reasons = [f"Nothing was heard for {silent_ns // SECOND_NS} s."]
-    else:
-        reasons = list(_reasons(heard.beat))
-        health = "unhealthy" if reasons else "healthy"
-    return NodeView(node, health, tuple(reasons), heard.seen_ns, heard.clock(), heard.beat)
-
-
-def _silent_for_ns(heard: _Heard, now_ns: int) -> int | None:
-    """None: it was heard not long ago."""
-    if heard.beat is None or heard.seen_ns is None:
-        return now_ns
-    silent_ns = now_ns - heard.seen_ns
-    return silent_ns if silent_ns > SILENT_AFTER_NS else None
+        why = "No heartbeat came since the hub began."
+        return NodeView(node, "unknown", (why,), None, None, None)
+    reasons = tuple(_reasons(heard.beat))
+    health: Health = "unhealthy" if reasons else "healthy"
+    return NodeView(node, health, reasons, heard.seen_ns, heard.clock(), heard.beat)
 
 
 def _reasons(beat: Heartbeat) -> Iterator[str]:

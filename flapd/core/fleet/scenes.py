@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from flapd.core.cost.settings import CostSettings, JobSettings
-from flapd.core.fleet.aligned import fault_by, job_by, outage_by, stall_by
+from flapd.core.fleet.aligned import AlignedOutages, fault_by, job_by, stall_by
 from flapd.core.fleet.alike import as_one
 from flapd.core.fleet.attempts import job_at, jobs_of
 from flapd.core.fleet.memory import FleetMemory, place_of_node
@@ -32,6 +32,7 @@ class Around(NamedTuple):
 
     cluster: str
     memory: FleetMemory
+    outages: AlignedOutages
     nodes: Nodes
     topology: Topology
     shared_of: Mapping[str, Shared]
@@ -66,7 +67,7 @@ def scenes_of_node(node: str, around: Around) -> Iterator[Scene]:
         for fault in memory.faults.at(place_of_node(node))
         if fault.merged_into is None and _owner(fault, jobs, memory) is None
     ]
-    outages = [outage_by(nodes, one) for one in memory.outages.at(node)]
+    outages = around.outages.at(node) if faults or jobs else ()
     if not faults:
         outages = [one for one in outages if is_beside(one, jobs)]
     if not faults and not outages:
@@ -138,12 +139,10 @@ def _outages(jobs: Sequence[Job], nodes: Iterable[str], around: Around) -> list[
     by_node: dict[str, list[Job]] = {}
     for job in jobs:
         by_node.setdefault(job.node, []).append(job)
-    found = []
+    found: list[Outage] = []
     for node in nodes:
-        for outage in around.memory.outages.at(node):
-            aligned = outage_by(around.nodes, outage)
-            if not jobs or any(may_hit(aligned, job) for job in by_node[node]):
-                found.append(aligned)
+        told = around.outages.at(node)
+        found += [one for one in told if not jobs or any(may_hit(one, j) for j in by_node[node])]
     return sorted(found, key=lambda one: (begin_ns(one), one.id))
 
 

@@ -50,12 +50,38 @@ class Shared(msgspec.Struct, frozen=True):
         return f"{self.switch or 'a shared cause'}: {within}"
 
 
+_Place = tuple[int, str]
+"""When an outage began, and its id."""
+
+
+class _Bunch:
+    """Downs that are near enough to each other, in order of time."""
+
+    def __init__(self, outages: Sequence[Outage]) -> None:
+        self.outages = outages
+        self.begin_ns, self.last_ns = begin_ns(outages[0]), begin_ns(outages[-1])
+        self.nodes = len({one.node for one in outages})
+        self._causes: Sequence[Shared] | None = None
+
+    def causes(self, topology: Topology) -> Sequence[Shared]:
+        """Worked out once."""
+        if self._causes is None:
+            self._causes = [*_causes_of(self.outages, topology)]
+        return self._causes
+
+
 class Downs:
     """All downs of a fleet by what may be shared of them, in order of time."""
 
     def __init__(self) -> None:
         self._outages: dict[str, Outage] = {}
-        self._order: list[tuple[int, str]] = []
+        self._order: list[_Place] = []
+        self._starts: list[_Place] = []
+        """Where each bunch begins, however few are in it."""
+        self._bunches: dict[_Place, _Bunch] = {}
+        """By where they begin and in that order, those of enough downs."""
+        self._changed_at: _Place | None = None
+        """The first place that is another since they were made."""
 
     def put(self, outage: Outage) -> None:
         """By the clock of who correlates; in the place of what it was before."""
@@ -63,45 +89,63 @@ class Downs:
         width_ns = outage.down.latest_ns - outage.down.earliest_ns
         if outage.cause in _OF_THE_FABRIC and width_ns <= _WIDEST_NS:
             self._outages[outage.id] = outage
-            insort(self._order, (begin_ns(outage), outage.id))
+            place = begin_ns(outage), outage.id
+            insort(self._order, place)
+            self._change(place)
 
     def drop(self, name: str) -> None:
         outage = self._outages.pop(name, None)
         if outage is not None:
-            del self._order[bisect_left(self._order, (begin_ns(outage), name))]
+            place = begin_ns(outage), name
+            del self._order[bisect_left(self._order, place)]
+            self._change(place)
+
+    def _change(self, place: _Place) -> None:
+        self._changed_at = place if self._changed_at is None else min(self._changed_at, place)
 
     def shared(self, topology: Topology) -> list[Shared]:
         """In order of time; a function of the set. No outage is in two."""
-        return [
-            shared
-            for first, end in self._bunches()
-            if self._is_unusual(first, end)
-            for shared in _causes_of(self._between(first, end), topology)
-        ]
+        if self._changed_at is not None:
+            self._bunch_from(self._changed_at)
+            self._changed_at = None
+        unusual = (one for place, one in self._bunches.items() if self._is_unusual(place, one))
+        return [shared for bunch in unusual for shared in bunch.causes(topology)]
 
-    def _between(self, first: int, end: int) -> list[Outage]:
-        return [self._outages[name] for _, name in self._order[first:end]]
+    def _bunch_from(self, changed_at: _Place) -> None:
+        """Of what begins earlier the last may now end elsewhere; the others stay."""
+        stays = max(0, bisect_left(self._starts, changed_at) - 1)
+        first = bisect_left(self._order, min([changed_at, *self._starts[stays : stays + 1]]))
+        before = {start: self._bunches.pop(start, None) for start in self._starts[stays:]}
+        del self._starts[stays:]
+        for begin, end in self._bounds(first):
+            start = self._order[begin]
+            self._starts.append(start)
+            if end - begin >= LEAST_NODES:
+                outages = [self._outages[name] for _, name in self._order[begin:end]]
+                known = before.get(start)
+                is_same = known is not None and known.outages == outages
+                self._bunches[start] = known if known and is_same else _Bunch(outages)
 
-    def _bunches(self) -> Iterator[tuple[int, int]]:
-        """Places of the first, and behind the last, where there are enough for one."""
-        order, first = self._order, 0
-        for place in range(1, len(order) + 1):
+    def _bounds(self, first: int) -> Iterator[tuple[int, int]]:
+        """Places of the first of each bunch, and behind its last, from one that begins there."""
+        order = self._order
+        for place in range(first + 1, len(order) + 1):
             if place < len(order):
                 at_ns = order[place][0]
                 near = at_ns - order[place - 1][0] <= _NEXT_WITHIN_NS
                 if near and at_ns - order[first][0] <= _LONGEST_NS:
                     continue
-            if place - first >= LEAST_NODES:
-                yield first, place
+            yield first, place
             first = place
 
-    def _is_unusual(self, first: int, end: int) -> bool:
+    def _is_unusual(self, start: _Place, bunch: _Bunch) -> bool:
         """Where ports flap all the time, some do so together for nothing."""
-        begin, last = self._order[first][0], self._order[end - 1][0]
-        before = first - bisect_left(self._order, (begin - _BEFORE_NS, ""))
-        expected = before * max(last - begin, _NEXT_WITHIN_NS) / _BEFORE_NS
-        nodes = {self._outages[name].node for _, name in self._order[first:end]}
-        return len(nodes) >= LEAST_NODES + _MORE_THAN_USUAL * expected
+        if bunch.nodes < LEAST_NODES:
+            return False
+        earlier = bisect_left(self._order, (bunch.begin_ns - _BEFORE_NS, ""))
+        before = bisect_left(self._order, start) - earlier
+        expected = before * max(bunch.last_ns - bunch.begin_ns, _NEXT_WITHIN_NS) / _BEFORE_NS
+        return bunch.nodes >= LEAST_NODES + _MORE_THAN_USUAL * expected
 
 
 def _causes_of(bunch: Sequence[Outage], topology: Topology) -> Iterator[Shared]:

@@ -26,13 +26,16 @@ class Stories:
 
     def share(self, topology: Topology) -> set[str]:
         """Finds what went down together; the ids of outages whose part in it is another now."""
-        found = self.downs.shared(topology)
-        before, self._shared = self._shared, {one.key: one for one in found}
-        self._shared |= {key: one for key, one in before.items() if self._shared.get(key) == one}
-        shared_of = {one.id: each for each in self._shared.values() for one in each.outages}
-        moved = _moved(self.shared_of, shared_of)
-        self.shared_of = shared_of
-        return moved
+        before, found = self._shared, self.downs.shared(topology)
+        self._shared = {
+            one.key: before[one.key] if before.get(one.key) == one else one for one in found
+        }
+        was, is_now = _without(before, self._shared), _without(self._shared, before)
+        # Who answers questions reads it meanwhile.
+        self.shared_of.update(is_now)
+        for name in was.keys() - is_now.keys():
+            del self.shared_of[name]
+        return _moved(was, is_now)
 
     def work_out(self, places: set[str], around: Around) -> set[str]:
         """What is known of these places; where anything may have changed."""
@@ -105,6 +108,12 @@ def _whole(
     if not stories:
         stories = stories_of(scene_of_shared(shared, around))
     return FleetStory(place, stories, around.memory, shared, parts)
+
+
+def _without(some: Mapping[str, Shared], others: Mapping[str, Shared]) -> dict[str, Shared]:
+    """By id of an outage, what is shared of these and is not among the others."""
+    found = (one for key, one in some.items() if others.get(key) is not one)
+    return {outage.id: one for one in found for outage in one.outages}
 
 
 def _moved(before: Mapping[str, Shared], now: Mapping[str, Shared]) -> set[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from flapd.core.cost.settings import CostSettings, JobSettings
-from flapd.core.fleet.aligned import outage_by
+from flapd.core.fleet.aligned import AlignedOutages
 from flapd.core.fleet.incident import fleet_incident_of
 from flapd.core.fleet.memory import FleetMemory
 from flapd.core.fleet.nodes import Nodes, NodeView
@@ -13,6 +13,7 @@ from flapd.core.fleet.story import FleetStory
 from flapd.core.fleet.topology import Topology
 from flapd.core.fleet.totals import FleetTotals
 from flapd.core.incident.telling import Telling, Told
+from flapd.model.event import Outage
 from flapd.model.fleet import Heartbeat, NodeEvent
 from flapd.model.incident import Incident
 from flapd.model.times import SECOND_NS
@@ -23,7 +24,9 @@ MOST_THINGS = 500_000
 """Of more than that the oldest are forgotten sooner."""
 _LOOK_EVERY_NS = 5 * SECOND_NS
 """At what goes on, when nothing new is heard of it."""
-_FORGET_EVERY_NS = 60 * SECOND_NS
+_FORGET_EVERY_NS = 600 * SECOND_NS
+_FORGET_EVERY = MOST_THINGS // 10
+"""Or after so many events."""
 
 
 class FleetView:
@@ -45,15 +48,18 @@ class FleetView:
         self._topology = topology or Topology()
         self.totals = totals or FleetTotals()
         self._memory, self._nodes, self._stories = FleetMemory(), Nodes(), Stories()
+        self._outages = AlignedOutages(self._memory.outages, self._nodes)
         self._told: dict[str, Told] = {}
         self._telling: Telling[FleetStory] = Telling(
             self._told, self._incident_of, self.totals.count
         )
         self._affected: set[str] = set()
-        self._moved: set[str] = set()
-        """Outages that are new, or dated anew."""
+        self._moved: dict[str, set[str]] = {}
+        """By node, outages that are new, or dated anew."""
         self._looked_at_ns = 0
         self._forgot_at_ns = 0
+        self._heard = 0
+        """Events since then."""
         self._cutoff_ns = 0
         self._final_ns = 0
         """What began before is told otherwise no more."""
@@ -75,9 +81,10 @@ class FleetView:
         self._nodes.note(told.node)
         if self._memory.is_forgotten(told.event, self._cutoff_ns):
             return
+        self._heard += 1
+        if isinstance(told.event, Outage):
+            self._move(told.event)
         self._affected.update(self._memory.take(told.event))
-        if told.kind == "flap":
-            self._moved.add(told.event.id)
 
     def beat(self, beat: Heartbeat, received_unix_ns: int) -> None:
         """A node lives; when it was received by the hub's clock."""
@@ -85,7 +92,8 @@ class FleetView:
             self._memory.note_port(beat.node, port.port, port.key)
         if self._nodes.beat(beat, received_unix_ns):
             self._affected |= self._memory.places_of(beat.node)
-            self._moved.update(one.id for one in self._memory.outages.at(beat.node))
+            for outage in self._memory.outages.at(beat.node):
+                self._move(outage)
 
     def look(self, now_ns: int) -> list[Incident]:
         """New and revised incidents of the fleet, since the last look.
@@ -104,7 +112,7 @@ class FleetView:
             return []
         changed = self._stories.work_out(affected, self._around(now_ns))
         told = self._telling.tell(self._stories.all, _Everything(), changed, (), self._final_ns)
-        if _is_past(self._forgot_at_ns, _FORGET_EVERY_NS, now_ns):
+        if self._heard > _FORGET_EVERY or _is_past(self._forgot_at_ns, _FORGET_EVERY_NS, now_ns):
             self._forget(now_ns)
         return told
 
@@ -117,12 +125,20 @@ class FleetView:
         shared = self._stories.shared_of.get(outage_id)
         return None if shared is None else shared.words
 
+    def _move(self, outage: Outage) -> None:
+        known = self._memory.outages.items.get(outage.id, outage)
+        for node in {outage.node, known.node}:
+            self._outages.renew(node)
+            self._moved.setdefault(node, set()).add(outage.id)
+
     def _share(self) -> None:
         if not self._moved:
             return
-        for name in self._moved:
-            self._stories.downs.put(outage_by(self._nodes, self._memory.outages.items[name]))
-        moved, self._moved = self._moved, set()
+        for node, names in self._moved.items():
+            for outage in self._outages.at(node):
+                if outage.id in names:
+                    self._stories.downs.put(outage)
+        moved, self._moved = set().union(*self._moved.values()), {}
         # What is new is looked at anyway.
         for name in self._stories.share(self._topology) - moved:
             self._affected.update(self._memory.near(name))
@@ -131,6 +147,7 @@ class FleetView:
         return Around(
             cluster=self._cluster,
             memory=self._memory,
+            outages=self._outages,
             nodes=self._nodes,
             topology=self._topology,
             shared_of=self._stories.shared_of,
@@ -146,16 +163,18 @@ class FleetView:
 
     def _forget(self, now_ns: int) -> None:
         """Stories as a whole: what is left must tell the same as before."""
-        self._forgot_at_ns = now_ns
+        self._forgot_at_ns, self._heard = now_ns, 0
         cutoff_ns = max(now_ns - KEPT_NS, self._memory.youngest_ns(MOST_THINGS))
         if cutoff_ns <= self._cutoff_ns:
             return
         self._cutoff_ns, self._final_ns = cutoff_ns, max(cutoff_ns, self._final_ns)
         stays = [one for one in self._stories.all if one.begin_ns >= cutoff_ns or _is_open(one)]
-        before = set(self._memory.outages.items)
-        self._memory.forget(cutoff_ns, {name for one in stays for name in one.members})
-        for name in before - self._memory.outages.items.keys():
+        kept = {name for one in stays for name in one.members}
+        forgotten = self._memory.forget(cutoff_ns, kept)
+        for name in forgotten:
             self._stories.downs.drop(name)
+        if forgotten:
+            self._outages.renew_all()
         self._stories.keep(stays)
         self._telling.forget(cutoff_ns)
 
