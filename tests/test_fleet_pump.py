@@ -1,6 +1,7 @@
 """The hub's pump: what is taken is on disk with its place, whatever disk and process do."""
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -15,6 +16,7 @@ from flapd.fleet_pump import STREAM, FleetPump
 from flapd.model.consuming import Position
 from flapd.model.event import Event
 from flapd.model.fleet import FLEET_VERSION, Heartbeat, NodeEvent
+from flapd.model.incident import Incident
 from flapd.store.flap_query import FlapQuery
 from flapd.store.history import History, HistoryError
 from flapd.store.history_reader import HistoryReader
@@ -93,6 +95,26 @@ def test_what_is_taken_is_on_disk_with_the_place_behind_it(pumped: Pumped) -> No
     assert pumped.commits == 2
     assert pumped.position() == 9
     assert pumped.reader.flaps(FlapQuery()).items == [outage("b"), outage("a", 2, up=14)]
+
+
+def test_what_is_taken_is_on_disk_before_anybody_looks_what_it_means(pumped: Pumped) -> None:
+    looks, may_end = threading.Event(), threading.Event()
+    look = pumped.view.look
+
+    def slowly(now_ns: int) -> list[Incident]:
+        looks.set()
+        may_end.wait(PATIENCE_SECONDS)
+        return look(now_ns)
+
+    pumped.view.look = slowly  # type: ignore[method-assign]
+    wait = pumped.take(7, outage("a"))
+    assert looks.wait(PATIENCE_SECONDS)
+
+    try:
+        wait()
+        assert pumped.position() == 7
+    finally:
+        may_end.set()
 
 
 def test_a_full_disk_holds_up_what_comes_and_loses_nothing(pumped: Pumped) -> None:

@@ -16,6 +16,7 @@ FLEET_VERSION = 1
 LARGEST_MESSAGE_BYTES = 1 << 20
 """`max_payload` of a NATS server by default."""
 
+
 class FleetMessageError(FlapdError):
     """A message of the fleet that cannot be taken: foreign, damaged, or of a newer flapd."""
 

@@ -28,6 +28,26 @@ def test_a_node_that_fell_silent_is_unknown_whatever_it_said() -> None:
     assert (silent.health, silent.reasons) == ("unknown", ("Nothing was heard for 90 s.",))
 
 
+def test_a_node_is_shown_as_it_was_heard_last_whenever_somebody_looked() -> None:
+    nodes = heard((0.0, 0.0, 0.01))
+    shown = [nodes.view(ns(60.0))[0].health, nodes.view(ns(100.0))[0].health]
+    ports = beat(0, 110.0).ports
+    down = beat(0, 110.0, ports=(replace(ports[0], up=False), *ports[1:]))
+    nodes.beat(down, ns(110.0))
+    (last,) = nodes.view(ns(111.0))
+
+    assert [*shown, last.health] == ["healthy", "unknown", "unhealthy"]
+    assert (last.seen_unix_ns, last.heartbeat) == (ns(110.0), down)
+
+
+def test_nodes_are_shown_in_order_of_their_names() -> None:
+    nodes = Nodes()
+    for name in ("node3", "node1", "node2", "node1"):
+        nodes.note(name)
+
+    assert [one.node for one in nodes.view(ns(0.0))] == ["node1", "node2", "node3"]
+
+
 def test_a_node_that_only_told_events_is_unknown() -> None:
     nodes = Nodes()
     nodes.note("node9")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from flapd.core.fleet import Link, Peer, Topology
 from flapd.core.fleet.shared import Downs, Shared
+from flapd.core.fleet.stories import Stories
 from flapd.model.event import Outage
 from flapd.model.times import SECOND_NS
 from tests.core.fleet.fleets import key, outage
@@ -124,3 +125,30 @@ def test_what_is_dropped_or_dated_anew_is_not_there_twice() -> None:
 
     downs.drop("flap-1-0-100.01")
     assert downs.shared(LEAVES) == []
+
+
+SMALL = Topology(Link(Peer("tor", str(n)), node=f"node{n}", port="mlx5_0/1") for n in range(6))
+DOWN_AT = st.tuples(st.integers(0, 5), st.integers(0, 24).map(lambda at: 100.0 + at / 2))
+STEPS = st.lists(st.one_of(DOWN_AT, DOWN_AT, st.sampled_from(["look", "forget"])), min_size=9)
+
+
+@given(STEPS)
+def test_what_was_asked_for_meanwhile_changes_nothing(steps: list[tuple[int, float] | str]) -> None:
+    asked, left = Stories(), dict[str, Outage]()
+    for step in steps:
+        if step == "look":
+            asked.share(SMALL)
+        elif isinstance(step, tuple):
+            number, at = step
+            moved = outage(number, at, 12.0, id=f"flap-{number}-{round(at) % 3}")
+            left[moved.id] = moved
+            asked.downs.put(moved)
+        elif left:
+            name = min(left)
+            del left[name]
+            asked.downs.drop(name)
+    asked.share(SMALL)
+
+    told = shared(list(left.values()), SMALL)
+    assert asked.downs.shared(SMALL) == told
+    assert asked.shared_of == {one.id: each for each in told for one in each.outages}
