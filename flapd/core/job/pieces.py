@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 _RECORD = re.compile(
     rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) (std(?:out|err)) ([FP]) ", re.ASCII
 )
-_PIECE = re.compile(rb"(?:Z|\d) std(?:out|err) P ")
+_MARKS = (b" stdout P ", b" stderr P ")
 LONGEST_JOIN = 64 * 1024
 """Bytes of one line that are kept while its end is waited for."""
 LONGEST_WAIT = 1024 * 1024
@@ -36,7 +36,7 @@ class Pieces:
 
     def concern(self, chunk: bytes) -> bool:
         """Else its lines are whole, and as they are."""
-        return bool(self._held) or _PIECE.search(chunk) is not None
+        return bool(self._held) or any(mark in chunk for mark in _MARKS)
 
     def take(self, chunk: bytes, offset: int) -> list[Line]:
         """What is whole by now; `chunk` stands at `offset` of the file and ends with a line."""
