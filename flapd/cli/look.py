@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from flapd.cli.answers import PortsAnswer, Status
 from flapd.cli.client import NotServedError, UnavailableError, ask
 from flapd.cli.findings import Findings, findings
+from flapd.cli.of_node import with_node
 from flapd.cli.output import decoded
 from flapd.cli.target import Target
 
@@ -19,11 +22,13 @@ class Now(NamedTuple):
     found: Findings
 
 
-def look(targets: Sequence[Target]) -> Now:
-    """Raises as `ask` does."""
+def look(targets: Sequence[Target], *, of_many: bool = False) -> Now:
+    """Raises as `ask` does. `of_many`: a hub answers, and ports are named with their nodes."""
     body = _status(targets)
     told = None if body is None else decoded(body, Status)
     listed = decoded(ask(targets, "/api/v1/ports?limit=1000"), PortsAnswer)
+    if of_many:
+        listed = replace(listed, items=[with_node(port) for port in listed.items])
     return Now(body, told, listed, findings(listed, told, _reasons(targets)))
 
 

@@ -79,7 +79,8 @@ def ports_counted(told: Status | None, listed: PortsAnswer) -> str:
     watched = [port for port in ports if port.watched]
     up = sum(port.up is True for port in watched)
     of_all = "" if should_be is None else f" of {should_be} expected"
-    return f"{len(watched)}{of_all} watched, {up} up, {_flaps(ports)}"
+    first = "" if listed.next is None else f"of the first {len(ports)} "
+    return f"{first}{len(watched)}{of_all} watched, {up} up, {_flaps(ports)}"
 
 
 def _agent_facts(told: Status) -> Iterator[tuple[str, str]]:

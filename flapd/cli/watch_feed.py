@@ -10,6 +10,7 @@ from flapd.cli.answers import FlapAnswer, FlapsAnswer
 from flapd.cli.client import NoAgentError, ask, follow
 from flapd.cli.job_answers import IncidentAnswer, IncidentsAnswer
 from flapd.cli.look import Now, look
+from flapd.cli.of_node import of_fleet, tells_of_many, with_node
 from flapd.cli.output import decoded
 from flapd.cli.target import Target
 from flapd.model.errors import CouldNotFindOutError, FlapdError
@@ -49,7 +50,8 @@ class View(NamedTuple):
 
 def look_at_all(targets: Sequence[Target]) -> Seen:
     """Raises as `ask` does."""
-    now, not_told = look(targets), list[str]()
+    of_many = tells_of_many(targets)
+    now, not_told = look(targets, of_many=of_many), list[str]()
     flaps, incidents = None, None
     with _unless_told_why(not_told):
         flaps = decoded(_of_a_day(targets, "flaps"), FlapsAnswer)
@@ -57,8 +59,8 @@ def look_at_all(targets: Sequence[Target]) -> Seen:
         incidents = decoded(_of_a_day(targets, "incidents"), IncidentsAnswer)
     return Seen(
         now,
-        None if flaps is None else flaps.items,
-        None if incidents is None else incidents.items,
+        None if flaps is None else [with_node(one) if of_many else one for one in flaps.items],
+        None if incidents is None else [of_fleet(one) for one in incidents.items],
         not_told,
         any(one is not None and one.next is not None for one in (flaps, incidents)),
         time.time_ns(),

@@ -27,7 +27,7 @@ def explanation_of(
     else:
         yield from _jobs(told)
     if story.shared is None:
-        yield from _peers(told[0].causes, topology)
+        yield from peers_told(told[0].causes, topology)
     yield from _lagging(story)
 
 
@@ -55,11 +55,12 @@ def _gpu_seconds(incident: Incident) -> float:
     return 0.0 if incident.gpu_seconds is None else incident.gpu_seconds.likely
 
 
-def _peers(causes: Sequence[Cause], topology: Topology) -> Iterator[str]:
-    for cause in causes[:_MOST_PEERS]:
-        peer = topology.peer_of(cause.node, cause.port, cause.key.partition("/")[0])
+def peers_told(causes: Sequence[Cause], topology: Topology) -> Iterator[str]:
+    ports = dict.fromkeys((cause.node, cause.port, cause.key.partition("/")[0]) for cause in causes)
+    for node, port, guid in list(ports)[:_MOST_PEERS]:
+        peer = topology.peer_of(node, port, guid)
         if peer is not None:
-            yield f"The other end of {cause.port} of {cause.node} is {peer}."
+            yield f"The other end of {port} of {node} is {peer}."
 
 
 def _lagging(story: FleetStory) -> Iterator[str]:
