@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from flapd.cli.main import main
+from flapd.cli.target import url_target
+from flapd.cli.watch_feed import look_at_all
 from flapd.model.times import SECOND_NS
 from flapd.serve.hub.routes import hub_app
 from flapd.serve.server import Server
@@ -97,6 +99,16 @@ def test_flaps_ports_and_incidents_name_the_node(hub: FakeHub, url: str, capsys:
         assert "node1 mlx5_0/1" in " ".join(capsys.readouterr().out.split()), command
     assert main(["flaps", "--url", url, "--node", "node2"]) == 0
     assert "No flaps" in capsys.readouterr().out
+
+
+def test_what_is_watched_names_the_node(hub: FakeHub, url: str) -> None:
+    hub.hears(beat("node1"))
+    hub.happens(outage("flap-1", node="node1", down=NOW - 60, up=NOW - 58))
+
+    seen = look_at_all([url_target(url)])
+
+    assert [port.port for port in seen.now.listed.items] == ["node1 mlx5_0/1"]
+    assert [flap.port for flap in seen.flaps or ()] == ["node1 mlx5_0/1"]
 
 
 def test_a_node_is_unhealthy_only_where_the_hub_lets_it_be(
