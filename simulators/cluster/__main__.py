@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -15,9 +14,7 @@ from simulators.cluster.fleet import Fleet
 from simulators.cluster.names import topology_lines
 from simulators.cluster.player import play
 from simulators.cluster.spec import read_fleet
-from simulators.errors import SimulatorError
-
-_WRONG_USE = 2
+from simulators.running import run_to_end
 
 _DESCRIPTION = """\
 Simulates a fleet of nodes with jobs on them, and writes what really happened. With --nats it tells
@@ -35,17 +32,7 @@ What else may be said is told in simulators/cluster/spec.py.
 
 
 def main() -> int:
-    """0 when done or told to end, 2 with a sentence on stderr where it cannot begin."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(0))
-    try:
-        _run(_arguments())
-    except SimulatorError as error:
-        print(error, file=sys.stderr)
-        return _WRONG_USE
-    except KeyboardInterrupt:
-        return 0
-    return 0
+    return run_to_end(lambda: _run(_arguments()))
 
 
 def _arguments() -> argparse.Namespace:

@@ -16,8 +16,7 @@ from simulators.job.live import LiveNode, live_node
 from simulators.job.node import node_scenario
 from simulators.job.spec import JobSpec, read_job
 from simulators.job.truth import write_job_truth
-
-_WRONG_USE = 2
+from simulators.running import run_to_end
 
 _DESCRIPTION = """\
 Simulates a training job whose ranks wait for each other, with whatever befalls it, and writes
@@ -35,17 +34,7 @@ What else may be said is told in simulators/job/spec.py and happenings.py.
 
 
 def main() -> int:
-    """0 when done or told to end, 2 with a sentence on stderr where it cannot begin."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(0))
-    try:
-        _run(_arguments())
-    except SimulatorError as error:
-        print(error, file=sys.stderr)
-        return _WRONG_USE
-    except KeyboardInterrupt:
-        return 0
-    return 0
+    return run_to_end(lambda: _run(_arguments()))
 
 
 def _arguments() -> argparse.Namespace:
