@@ -173,11 +173,12 @@ class Pull:
 
     def _take_stored(self, message: Msg) -> None:
         tokens = message.reply.split(".")
-        if len(tokens) < _TOKENS:
+        place = tokens[4:9] if len(tokens) == _TOKENS else tokens[6:11]
+        try:
+            _delivered, seq, number, unix_ns, waiting = map(int, place)
+        except ValueError:
             self._trouble = f"{message.reply!r} is no place in it"
             return
-        place = tokens[4:9] if len(tokens) == _TOKENS else tokens[6:11]
-        _delivered, seq, number, unix_ns, waiting = map(int, place)
         if number != self._next:
             self._trouble = f"message {self._next} of its consumer was lost on the way"
             return
