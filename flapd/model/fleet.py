@@ -11,8 +11,12 @@ import msgspec
 
 from flapd.model.errors import FlapdError
 from flapd.model.event import Event
+from flapd.model.fault import Fault
+from flapd.model.stall import Stall
 
 FLEET_VERSION = 1
+LARGEST_NUMBER = 1e15
+"""Of seconds, or of bytes a second."""
 LARGEST_MESSAGE_BYTES = 1 << 20
 """`max_payload` of a NATS server by default."""
 
@@ -134,7 +138,10 @@ def encode(message: NodeEvent | Heartbeat) -> bytes:
 
 def decode_node_event(body: bytes) -> NodeEvent:
     """FleetMessageError where it is none that this version understands."""
-    return _decoded(body, NodeEvent)
+    told = _decoded(body, NodeEvent)
+    if isinstance(told.event, Fault | Stall):
+        _refuse_absurd(told.event)
+    return told
 
 
 def decode_heartbeat(body: bytes) -> Heartbeat:
@@ -152,6 +159,14 @@ def _decoded(body: bytes, kind: type[_T]) -> _T:
         raise FleetMessageError(f"a message that is none of ours: {error}") from error
     _refuse_newer(told.version)
     return told
+
+
+def _refuse_absurd(event: Fault | Stall) -> None:
+    """No time and no rate of a job is negative, endless or no number: all are reckoned with."""
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if isinstance(value, float) and not 0 <= value <= LARGEST_NUMBER:
+            raise FleetMessageError(f"a message that is none of ours: {name} is {value}")
 
 
 def _refuse_newer(version: int) -> None:

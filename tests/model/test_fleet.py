@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flapd.model.event import Event
+from flapd.model.fault import Fault
 from flapd.model.fleet import (
     FLEET_VERSION,
     LARGEST_MESSAGE_BYTES,
@@ -16,6 +17,7 @@ from flapd.model.fleet import (
     decode_node_event,
     encode,
 )
+from flapd.model.stall import Stall
 from tests.store.jobs import fault, incident, job, stall
 from tests.store.outages import outage
 
@@ -89,3 +91,12 @@ def test_damage_is_refused_or_gives_an_event_and_nothing_else_happens(data: st.D
     except FleetMessageError:
         return
     assert isinstance(found, NodeEvent)
+
+
+@pytest.mark.parametrize("absurd", [float("inf"), float("nan"), 1e308, -1.0])
+@pytest.mark.parametrize("event", [fault(), stall()])
+def test_times_that_cannot_be_are_refused(event: Fault | Stall, absurd: float) -> None:
+    name = "ran_seconds" if isinstance(event, Fault) else "expected_seconds"
+
+    with pytest.raises(FleetMessageError, match=name):
+        decode_node_event(encode(told(msgspec.structs.replace(event, **{name: absurd}))))

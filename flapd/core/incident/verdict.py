@@ -52,7 +52,7 @@ def would_show(story: Story) -> bool:
         return False
     if story.scene.evidence.now_ns is None:
         return True
-    settled_ns = round((shortest + 1) * SECOND_NS) + _STALE_NS
+    settled_ns = (shortest + 1) * SECOND_NS + _STALE_NS  # no end where the transport waits for ever
     return story.scene.until_ns >= story.begin_ns + settled_ns
 
 

@@ -92,12 +92,14 @@ def death_window(errors: Window, later_seconds: float) -> Window:
     if not errors.steps:
         return errors
     low, high = errors.low, errors.high + later_seconds + CLOCK_SECONDS
+    if not high > low:  # so long that no seconds count
+        return errors
     return Window((Step(low, high, 1 / (high - low)),))
 
 
 def stall_window(gap_seconds: float, resolution_seconds: float) -> Window:
     """Of traffic that stopped: at once, or as far from the flap as it pauses in ordinary steps."""
-    reach = gap_seconds + resolution_seconds + CLOCK_SECONDS
+    reach = max(0.0, gap_seconds) + max(0.0, resolution_seconds) + CLOCK_SECONDS
     return Window((Step(-reach, reach, 0.5 / reach),))
 
 
