@@ -8,6 +8,9 @@ from flapd.core.job.clock import Timed
 from flapd.core.job.message import Message
 from flapd.model.fault import Place
 
+LONGEST_NUMBER = 18
+"""Digits."""
+
 
 class Speaker(msgspec.Struct, frozen=True):
     """The process that says something, as far as the line or those before it tell."""
@@ -30,8 +33,9 @@ class Said(msgspec.Struct, frozen=True):
         return self.message.values.get(name)
 
     def integer(self, name: str) -> int | None:
+        """None also where it is longer than any number that can be told on."""
         written = self.text(name)
-        return None if written is None else int(written)
+        return None if written is None or len(written) > LONGEST_NUMBER else int(written)
 
     def seconds(self, name: str, parts: int = 1) -> float | None:
         """Of a field that counts `parts` of a second."""
@@ -45,7 +49,7 @@ class Said(msgspec.Struct, frozen=True):
     def rank(self) -> int | None:
         """In the job; the rank in a group that is the whole job is just that."""
         ranks = self.text("ranks")
-        if ranks is not None and ranks.isdigit():
+        if ranks is not None and ranks.isdigit() and len(ranks) <= LONGEST_NUMBER:
             return int(ranks)
         if self.speaker.rank is not None:
             return self.speaker.rank

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -247,3 +248,13 @@ def test_any_mixture_of_pieces_of_messages_is_read(pieces: list[tuple[str, int, 
 
     for fault in faults(text, Clock(arrived_ns=utc(2026, 11, 30, 8, 32, 12))):
         assert fault.time_ns is not None
+
+
+def test_a_rank_that_is_no_number_of_this_world_is_not_known_and_its_line_is() -> None:
+    line = b"srun: error: node01: task 999999999999999999999: Exited with exit code 134\n"
+
+    (death,) = LogStream("job.log").feed(line, Clock())
+
+    assert isinstance(death, Fault)
+    assert (death.kind, death.rank) == ("process_death", None)
+    assert msgspec.msgpack.encode(death)
