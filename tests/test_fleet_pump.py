@@ -78,6 +78,7 @@ class Pumped:
     def stop(self) -> None:
         assert self.pump.stop(PATIENCE_SECONDS)
         self.reader.close()
+        self.history.close()  # one that failed leaves it open: its process ends
 
 
 @pytest.fixture
