@@ -31,6 +31,7 @@ from flapd.sources.port_reader import PortReader
 from flapd.sources.port_rings import PortRings, RingSettings
 from flapd.sources.rdma_netlink import RdmaNetlink
 from flapd.sources.read_meter import ReadMeter
+from flapd.sources.sample_draft import Sweep
 from flapd.sources.settings import PortsSettings
 from flapd.sources.urgent import Urgent
 
@@ -287,28 +288,44 @@ class DeviceReader:
         for port, watched in self._ports.items():
             if self._stopping:
                 return
+            closely = port.key in self._around.closely
+            if tier == "fast" and not closely and self._glance(watched.reader):
+                continue
             if watched.reader.wants(tier):
-                self._sweep_port(watched, tier, closely=port.key in self._around.closely)
+                self._sweep_port(watched, tier, closely=closely)
+
+    def _glance(self, reader: PortReader) -> bool:
+        self.reading_since_ns = time.monotonic_ns()
+        was_enough = reader.glance()
+        self.reading_since_ns = None
+        return was_enough
 
     def _sweep_port(self, watched: WatchedPort, tier: Tier, *, closely: bool) -> None:
         reader, around = watched.reader, self._around
         key = reader.port.key
+        for glanced in reader.glanced():
+            self._hand_on(watched, "fast", glanced, urgent=False)
         if around.asker is not None and (told := around.asker.take_statistics(key)) is not None:
             reader.take_statistics(told)
         self.reading_since_ns = time.monotonic_ns()
         sweep = reader.sweep(tier, closely=closely)
         self.reading_since_ns = None
         if self._stopping:
-            return  # perhaps after a long hang: a successor may write the ring by now
-        watched.rings.remember(tier, sweep, reader.values)
-        if around.tell(reader.sample(sweep), urgent=reader.has_link_news):
-            reader.sent()
+            return
+        self._hand_on(watched, tier, sweep, urgent=reader.has_link_news or tier == "slow")
         if reader.was_up:
             around.was_up.add(key)
         if reader.failures:
             self._failures.update(reader.failures)
             reader.failures.clear()
         self._note(reader)
+
+    def _hand_on(self, watched: WatchedPort, tier: Tier, sweep: Sweep, *, urgent: bool) -> None:
+        if self._stopping:  # perhaps after a long hang: a successor may write the ring by now
+            return
+        watched.rings.remember(tier, sweep, watched.reader.values)
+        if self._around.tell(watched.reader.sample(sweep), urgent=urgent):
+            watched.reader.sent()
 
     def _note(self, reader: PortReader) -> None:
         """Has it asked why a link is down, when it goes down."""

@@ -45,6 +45,8 @@ class NetlinkReading:
 
     def tells_states(self, now_ns: int) -> bool:
         """Whether both are known by it now."""
+        if self._netlink is None:
+            return False
         told = self._told(NetlinkPort.state, now_ns)
         self.told_states = told is not None
         if told is not None:
@@ -55,8 +57,8 @@ class NetlinkReading:
 
     def files_left(self, now_ns: int) -> Sequence[PortFile]:
         """Takes all counters that it tells; the slow files that must be read all the same."""
-        told = self._told(NetlinkPort.hardware_counters, now_ns) if self._has_hardware else None
-        self._take(told or _NONE)
+        if self._netlink is not None and self._has_hardware:
+            self._take(self._told(NetlinkPort.hardware_counters, now_ns) or _NONE)
         return self._left
 
     def _take(self, told: Mapping[str, int]) -> None:

@@ -13,6 +13,9 @@ REREGISTERED = "ENODEV"
 """What a descriptor says that was kept from before its device was registered anew."""
 
 
+LONGEST_VALUE_BYTES = 128
+
+
 class PortFile(KeptFile):
     """What fails is tried again at its next turn, then after pauses that double."""
 

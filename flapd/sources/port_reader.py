@@ -5,7 +5,7 @@ The raw bytes are compared before anything is parsed: most files have not moved.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import pread
 
 from flapd.core.fabric.catalogue import (
@@ -36,10 +36,11 @@ from flapd.model.observation import (
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
 from flapd.sources.files import reason_of
+from flapd.sources.glances import Glances
 from flapd.sources.netlink_port import NetlinkPort
 from flapd.sources.netlink_reading import NetlinkReading
 from flapd.sources.plan import CARRIER_COUNTS, STATE_FILES, Plan
-from flapd.sources.port_file import REREGISTERED, PortFile
+from flapd.sources.port_file import LONGEST_VALUE_BYTES, REREGISTERED, PortFile
 from flapd.sources.sample_draft import SampleDraft, Sweep
 
 STATE_CLOSELY_NS = 60 * SECOND_NS
@@ -55,7 +56,6 @@ LONGEST_LINK_PAUSE_NS = 10 * SECOND_NS
 
 _ACTIVE = ACTIVE_STATES[0]
 _CARRIER_TRIES = 3
-_LONGEST_VALUE_BYTES = 128
 
 
 class PortReader:
@@ -107,6 +107,12 @@ class PortReader:
             slow=self._tiers["slow"],
             others=frozenset(self._files),
         )
+        self._glances = Glances(
+            [file for file in self._having(*plan.tiers["fast"]) if file.name in of_link],
+            [file for file in self._having(*plan.tiers["fast"]) if file.name not in of_link],
+            now_ns,
+        )
+        self._is_at_rest = False
         self._statistics_read = 0
         self._is_first = True
         self._began_ns = 0
@@ -121,9 +127,14 @@ class PortReader:
     @property
     def state_tier(self) -> Tier:
         """On which the state is read while the link does not move."""
-        if self._plan.state_tier == "rare":  # where the carrier tells all that it could
-            return "rare" if CARRIER in self.values else "slow"
+        if self._carrier_tells_all:
+            return "rare"
         return "fast" if self.port.witness is None and self.was_up else "slow"
+
+    @property
+    def _carrier_tells_all(self) -> bool:
+        """The state would add nothing, and cost a lock."""
+        return self._plan.state_tier == "rare" and CARRIER in self.values
 
     @property
     def has_link_news(self) -> bool:
@@ -163,8 +174,21 @@ class PortReader:
             return True
         return self._now_ns() - self._listed_ns >= LISTED_EVERY_NS
 
+    def glance(self) -> bool:
+        """A fast sweep over a link at rest, worked out later; False where it needs `sweep`."""
+        return self._is_at_rest and self._glances.glance()
+
+    def glanced(self) -> Iterator[Sweep]:
+        """The sweeps that were glances since this was asked, each once its values are known."""
+        for glance in self._glances.take():
+            self._began_ns = glance.before_ns
+            for file, raw in zip(self._glances.others, glance.raws, strict=True):
+                if raw != file.raw:
+                    self._moved(file, raw)
+            yield Sweep(glance.before_ns, glance.after_ns, READ_WITNESS)
+
     def sweep(self, tier: Tier, *, closely: bool = False) -> Sweep:
-        """Reads one tier; `closely` has the state read with it."""
+        """Reads one tier; `closely` has the state read with it. What was glanced comes before."""
         before_ns = self._began_ns = self._now_ns()
         was_active, ups = self._was_active, self._ups
         ups_before = ups.raw if ups is not None else None
@@ -177,6 +201,8 @@ class PortReader:
             reads |= self._read_rate()
         if not self.was_up:
             self.was_up = bool(self._was_active or self.values.get(CARRIER))
+        if tier == "fast":
+            self._is_at_rest = self._rests()
         return Sweep(before_ns, self._now_ns(), reads)
 
     def sample(self, sweep: Sweep) -> Sample:
@@ -221,7 +247,7 @@ class PortReader:
         if self._flags:
             self._read(self._flags)
         reads = 0
-        if closely or self._is_close or self.state_tier != "rare":
+        if closely or self._is_close or not self._carrier_tells_all:
             reads = self._read_state()
         if self._carrier and CARRIER not in self.values:
             reads |= self._read_carrier()
@@ -262,6 +288,7 @@ class PortReader:
         return READ_WITNESS if witness.error is None else 0
 
     def _link_moved(self) -> None:
+        self._is_at_rest = False
         self.moves += 1
         self._closely_until_ns = self._began_ns + STATE_CLOSELY_NS
 
@@ -274,7 +301,7 @@ class PortReader:
         """Nearly all of what the sampler does is this loop: most files have not moved."""
         for file in files:
             try:
-                raw = pread(file.fd, _LONGEST_VALUE_BYTES, 0)
+                raw = pread(file.fd, LONGEST_VALUE_BYTES, 0)
             except OSError as error:
                 self._not_read(file, error)
             else:
@@ -337,6 +364,14 @@ class PortReader:
         state = self.values.get(STATE)
         if state != before or state != _ACTIVE:
             self._read(self._physical_state)
+
+    def _rests(self) -> bool:
+        """The next fast sweep reads no more than its tier, where nothing has happened."""
+        if not self.was_up or self._is_first or self._is_close or self.is_saturated:
+            return False
+        if not self._told_by_carrier and (self.state_tier == "fast" or not self._was_active):
+            return False
+        return all(file.fd >= 0 and file.raw is not None for file in self._tiers["fast"])
 
     def _read_rate(self) -> int:
         self._read(self._rate)

@@ -10,8 +10,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from flapd.model.times import MILLISECOND_NS
+from flapd.sources.discovery import devices_of, ports_of_device
+from flapd.sources.plan import plan_of
+from flapd.sources.settings import PortsSettings, SamplingSettings
 from tests.bench.agent import pids, running_agent
 from tests.bench.figure import Figure, Scale
+from tests.bench.floor import measured_in_c
 from tests.bench.machine import memory_directory, resident_bytes, usage_over, used_meanwhile
 from tests.bench.reading import read_ns
 from tests.system.harness import until
@@ -21,6 +26,7 @@ _COLLECTORS = ("node_infiniband_", "node_network_")
 _SETTLED_AFTER_SECONDS = 2.0
 _MICROSECONDS = 1_000_000
 _MEGABYTE = 1_000_000
+_SAMPLING = SamplingSettings()
 
 
 def whole_agent(scale: Scale) -> list[Figure]:
@@ -31,6 +37,7 @@ def whole_agent(scale: Scale) -> list[Figure]:
             usage = usage_over([agent, sampler], scale.seconds)
         resident = sum(map(resident_bytes, pids(node))) / _MEGABYTE
         whole = usage.cpu_seconds / usage.reads * _MICROSECONDS
+        floor = _the_same_in_c(node.sysfs, directory, scale.seconds)
         reading = read_ns(node.sysfs, scale.sweeps)[0] / 1000
         theirs, why = _node_exporters(node.sysfs, scale)
     return [
@@ -39,6 +46,7 @@ def whole_agent(scale: Scale) -> list[Figure]:
             unit="%",
             value=100 * usage.cpu_share,
             budget=4,
+            floor=floor,
             note=f"sampler {100 * of_sampler[0].cpu_share:.1f} %, "
             f"{usage.reads / usage.seconds:.0f} values/s",
         ),
@@ -46,6 +54,24 @@ def whole_agent(scale: Scale) -> list[Figure]:
         _beside_node_exporter("reading", reading, theirs, why, budget=0.25),
         _beside_node_exporter("all of flapd, at 10 Hz", whole, theirs, why, budget=None),
     ]
+
+
+def _the_same_in_c(sysfs: Path, directory: Path, seconds: float) -> str:
+    """A loop that wakes as often and reads as many files, and does nothing with them."""
+    fast, others = [], []
+    for device in devices_of(sysfs):
+        for port in ports_of_device(sysfs, device, PortsSettings()):
+            plan = plan_of(sysfs, port)
+            fast += [str(plan.paths[name]) for name in plan.tiers["fast"]]
+            others += [str(plan.paths[name]) for name in plan.tiers["slow"]]
+    every = _SAMPLING.slow_interval.ns // _SAMPLING.interval.ns
+    interval_ms = _SAMPLING.interval.ns // MILLISECOND_NS
+    counts = [str(seconds), *map(str, (interval_ms, every, len(fast)))]
+    try:
+        share = measured_in_c("wake_loop", directory, [*counts, *fast, *others])
+    except FileNotFoundError as error:
+        return str(error)
+    return f"C, the same wakes and reads {100 * share:.2f} %"
 
 
 def _beside_node_exporter(

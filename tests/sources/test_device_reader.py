@@ -11,7 +11,14 @@ from typing import Any, cast
 import pytest
 
 from flapd.core.fabric.catalogue import Tier
-from flapd.model.observation import READ_STATE, READ_STATISTICS, Observation, Sample
+from flapd.model.observation import (
+    READ_SLOW,
+    READ_STATE,
+    READ_STATISTICS,
+    READ_WITNESS,
+    Observation,
+    Sample,
+)
 from flapd.model.times import MILLISECOND_NS, SECOND_NS
 from flapd.sources.claims import Claims
 from flapd.sources.device_reader import DeviceReader, Surroundings
@@ -22,6 +29,7 @@ from flapd.sources.port_rings import RingSettings
 from flapd.sources.rdma_netlink import STAT_GET, RdmaNetlink
 from flapd.sources.read_meter import ReadMeter
 from flapd.sources.settings import PortsSettings
+from flapd.store.ring import read_ring, ring_path
 from tests.sources.made_up_rdma import GUID, MadeUpRdma
 from tests.trees import lay_out
 
@@ -246,3 +254,21 @@ def test_statistics_of_the_netdev_go_with_the_next_sample_and_say_so(fabric: Fab
         lost = fabric.next_sample(0, lambda sample: bool(sample.errors))
     assert lost.errors == {"ethtool/link_down_events_phy": "ENODEV"}
     assert not lost.reads & READ_STATISTICS
+
+
+def test_quiet_fast_sweeps_are_told_and_remembered_in_their_order_with_the_slow_ones(
+    tmp_path: Path,
+) -> None:
+    fabric = Fabric(tmp_path, slow_ns=10 * FAST_NS)
+    with in_lanes(fabric):
+        fabric.settle()
+        for _ in range(3):
+            fabric.next_sample(1, lambda sample: bool(sample.reads & READ_SLOW))
+
+    key = f"{OTHER_GUID}/1"
+    told = [it for it in fabric.told if isinstance(it, Sample) and it.key == key]
+    quiet = [(it.before_ns, it.after_ns) for it in told if it.reads == READ_WITNESS]
+    remembered = read_ring(ring_path(tmp_path / "ring", key, "fast")).rows()
+    assert len(quiet) > 5
+    assert [it.before_ns for it in told] == sorted(it.before_ns for it in told)
+    assert {*quiet} <= {(row.before_ns, row.after_ns) for row in remembered}
