@@ -115,6 +115,8 @@ class DeviceReader:
         self._place_ns = crc32(device.encode()) % RARE_PLACES * surroundings.intervals_ns["slow"]
         """Behind the grid of rare sweeps: not all devices are asked for everything at once."""
         self._due_ns: dict[Task, int] = {**dict.fromkeys(TIERS, 0), "describe": FIRST_NS}
+        self._first_due_ns = FIRST_NS
+        """Of its tasks: lanes ask all their readers again and again."""
         self._stopping = False
 
     def stop(self) -> None:
@@ -135,11 +137,11 @@ class DeviceReader:
 
     def look_again(self) -> None:
         """Has it described in its next turn; from any thread."""
-        self._due_ns["describe"] = FIRST_NS
+        self._due_ns["describe"] = self._first_due_ns = FIRST_NS
 
     @property
     def next_turn_ns(self) -> int:
-        return min(self.urgent.due_ns, *self._due_ns.values())
+        return min(self.urgent.due_ns, self._first_due_ns)
 
     @property
     def netlink_source(self) -> str:
@@ -180,6 +182,7 @@ class DeviceReader:
             self._account()
         else:
             self._read(task)
+        self._first_due_ns = min(self._due_ns.values())
 
     def _read(self, tier: Tier) -> None:
         interval_ns, due_ns = self._interval_ns(tier), self._due_ns[tier]
