@@ -65,12 +65,12 @@ def _network(said: Said) -> list[Note]:
 
 
 def _step(said: Said) -> list[Note]:
-    number, per_second = said.text("number"), said.seconds("per_second")
+    per_second = said.seconds("per_second")
     seconds = said.seconds("milliseconds", 1000) or said.seconds("seconds")
     return [
         Step(
             framework=said.message.form.name,
-            number=None if number is None else int(float(number)),
+            number=said.count("number"),
             seconds=1 / per_second if per_second else seconds,
             time_ns=said.when.time_ns,
             clock_error_ns=said.when.error_ns,

@@ -37,6 +37,12 @@ class Said(msgspec.Struct, frozen=True):
         written = self.text(name)
         return None if written is None or len(written) > LONGEST_NUMBER else int(written)
 
+    def count(self, name: str) -> int | None:
+        """As `integer`, of what may be written as 2.56e+7."""
+        written = self.text(name)
+        value = math.inf if written is None else float(written)
+        return int(value) if value < 10**LONGEST_NUMBER else None
+
     def seconds(self, name: str, parts: int = 1) -> float | None:
         """Of a field that counts `parts` of a second."""
         written = self.text(name)

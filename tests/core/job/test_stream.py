@@ -13,7 +13,7 @@ from flapd.core.job.message import plain
 from flapd.core.job.sieve import Sieve
 from flapd.core.job.stream import LONGEST_LINE, LogStream
 from flapd.model.fault import LONGEST_TEXT_BYTES, Fault
-from flapd.model.finding import Finding
+from flapd.model.finding import Finding, Step
 from tests.core.job.parts import END_OF_2026, examples, faults, read, utc
 
 LINES = [one.line for one in examples()]
@@ -258,3 +258,19 @@ def test_a_rank_that_is_no_number_of_this_world_is_not_known_and_its_line_is() -
     assert isinstance(death, Fault)
     assert (death.kind, death.rank) == ("process_death", None)
     assert msgspec.msgpack.encode(death)
+
+
+@pytest.mark.parametrize(("written", "number"), [("2.56e+7", 25_600_000), ("3.2e+49", None)])
+def test_a_step_of_a_number_that_no_job_reaches_is_not_known_and_its_time_is(
+    written: str, number: int | None
+) -> None:
+    line = (
+        f"Epoch 0:   6%|# | 6/100 [00:28<07:17, 1.37it/s, loss=2.590, global_step={written}, "
+        "train_step_timing in s=1.2]\n"
+    )
+
+    (step,) = LogStream("job.log").feed(line.encode(), Clock())
+
+    assert isinstance(step, Step)
+    assert (step.number, step.seconds) == (number, 1.2)
+    assert msgspec.msgpack.encode(step)
