@@ -9,6 +9,7 @@ import argparse
 import os
 import select
 import socket
+import sys
 import threading
 import time
 import traceback
@@ -40,6 +41,7 @@ from flapd.sources.jobs.queue_pairs import queue_pairs_of
 LOOK_EVERY_MS = 200
 HEALTH_EVERY_NS = 1_000_000_000
 _ROOM_WITHIN_MS = 100
+_MOST_LEFT_OUT_TOLD = 10
 
 
 class Teller:
@@ -51,8 +53,18 @@ class Teller:
     def __init__(self, link: socket.socket) -> None:
         self._link = link
         self._outbox = Outbox(link)
+        self._left_out = 0
 
     def tell(self, message: Any) -> None:
+        """What no message can hold, a fault of ours, is left out: what comes after it is told."""
+        try:
+            self._tell(message)
+        except (OverflowError, UnicodeEncodeError) as error:
+            self._left_out += 1
+            if self._left_out <= _MOST_LEFT_OUT_TOLD:
+                print(f"{type(message).__name__} left out: {error}", file=sys.stderr)  # noqa: T201
+
+    def _tell(self, message: Any) -> None:
         while not self.tell_if_room(message):
             room = select.poll()
             room.register(self._link, select.POLLOUT)
