@@ -106,8 +106,9 @@ class LogStream:
         found, seen = list[Finding](), 0
         for start, line in self._sieve.candidates(chunk):
             self._end_context_if(holds_header(chunk, seen, start))
+            before = self._contexts.get("")
             found += self._read(line[:LONGEST_LINE], Place(self.file, starts[start]), clock)
-            seen = start + len(line)
+            seen = start if self._contexts.get("") is before else start + len(line)
         self._end_context_if(holds_header(chunk, seen, len(chunk)))
         return found
 

@@ -129,3 +129,19 @@ def test_an_end_that_never_comes_is_not_waited_for_all_the_time() -> None:
 
     assert [one.kind for one in found if isinstance(one, Fault)] == ["transport_error"]
     assert stream.offset > LONGEST_WAIT
+
+
+def test_a_header_whose_form_is_broken_ends_the_message_before_it_however_it_is_read() -> None:
+    header = "W1130 08:46:52.713000 17713 torch/distributed/elastic/multiprocessing/api.py:891] "
+    lines = [
+        f"{header}Sending process 124 closing signal SIGTERM",
+        f"{header}Closing process 124 via sIGTERM",
+        "  traceback : Signal 6 (SIGABRT) received by PID 123",
+    ]
+    whole = b"".join(one for line in lines for one in records(11, "stdout", line, ()))
+    cut = b"".join(records(11, "stdout", NOISE, [5]))
+
+    for reads in ((), (len(whole),)):
+        first, last = (one for one in told(whole + cut, reads) if isinstance(one, Fault))
+        assert first.time_ns is not None
+        assert last.time_ns is None
