@@ -8,6 +8,7 @@ counts nothing twice: what the view had heard is heard again from the history.
 """
 
 import queue
+import sqlite3
 import threading
 import time
 from collections import deque
@@ -30,6 +31,7 @@ from flapd.serve.hub.source import FleetSnapshot
 from flapd.store.history import History, HistoryCorruptError, HistoryError
 from flapd.store.intake import Intake
 from flapd.store.node_beats import Heard, keep_beats
+from flapd.store.tellers import of_others
 
 STREAM, TOTALS = "stream", "totals"
 """Parts of the checkpoint."""
@@ -52,6 +54,8 @@ class FleetPumpHealth(msgspec.Struct):
     events_not_durable: int = 0
     """Of the batch that the disk does not take: the stream has them, and nothing else is read."""
     failed: bool = False
+    refused: int = 0
+    """Events of things that another node had told of."""
 
 
 class _Batch(msgspec.Struct, frozen=True):
@@ -161,14 +165,33 @@ class FleetPump:
             self._tick()
 
     def _take_batch(self, batch: _Batch) -> None:
-        for told in batch.events:
+        events = self._of_their_nodes(batch.events)
+        if events is None:
+            return
+        for told in events:
             self._view.hear(told)
         self._stream_time_ns = time.time_ns() if batch.is_end else batch.position.unix_ns
-        kept = [told.event for told in batch.events if not _is_claim(told.event)]
+        kept = [told.event for told in events if not _is_claim(told.event)]
         if self._commit(kept, {STREAM: msgspec.json.encode(batch.position)}):
             batch.taken.set_result(None)
             if batch.is_end:
                 self._look(self._stream_time_ns, _REST)
+
+    def _of_their_nodes(self, told: Sequence[NodeEvent]) -> list[NodeEvent] | None:
+        """Those that no other node told of first; None where it ends before that is known."""
+        others: list[int] = []
+
+        def look(connection: sqlite3.Connection) -> None:
+            others[:] = of_others(connection, [one.event for one in told])
+
+        if not self._until_written(look, len(told)):
+            return None
+        for one in (told[place] for place in others):
+            self.health.refused += 1
+            error = f"another node told of {one.event.id} first"
+            _log.warning("fleet_message_refused", node=one.node, kind=one.kind, error=error)
+        refused = set(others)
+        return [one for place, one in enumerate(told) if place not in refused]
 
     def _tick(self) -> None:
         self._tick_at_ns = time.monotonic_ns() + TICK_NS
@@ -213,10 +236,16 @@ class FleetPump:
         """Tries until the disk takes it; False where it ends before."""
         whole = {**checkpoint, TOTALS: msgspec.msgpack.encode(self._view.totals)}
         step = partial(self._intake.take, events=events, checkpoint=whole)
-        while not self._is_written(step, len(events)):
+        if not self._until_written(step, len(events)):
+            return False
+        self._committed()
+        return True
+
+    def _until_written(self, step: Callable[[Any], None], events: int) -> bool:
+        """False where it ends before."""
+        while not self._is_written(step, events):
             if self._stopping.wait(RETRY_SECONDS):
                 return False
-        self._committed()
         return True
 
     def _is_written(self, step: Callable[[Any], None], events: int) -> bool:

@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from flapd.core.fleet import FleetTotals, FleetView, Peer, Topology
 from flapd.core.fleet.view import KEPT_NS
 from flapd.fleet.consume import Consumer
 from flapd.fleet.credentials import check_files
-from flapd.fleet.topology import read_topology
+from flapd.fleet.topology import topology_of_setting
 from flapd.fleet_pump import STREAM, TOTALS, FleetPump
 from flapd.model.consuming import Consuming, Position
 from flapd.model.errors import FlapdError
@@ -39,6 +40,7 @@ from flapd.store.history_reader import HistoryReader
 from flapd.store.job_queries import FaultQuery, IncidentQuery, JobQuery, StallQuery
 from flapd.store.keeper import Keeper
 from flapd.store.lock import DirectoryLock
+from flapd.store.pages import every
 
 STORE = "hub.sqlite"
 BEHIND_NS = 10 * SECOND_NS
@@ -73,8 +75,7 @@ class Hub:
         self._reload = Reload()
         self.node = config.node.name
         self._subscribers: list[Callable[[], None]] = []
-        topology = config.hub.topology
-        self.topology = read_topology(Path(topology)) if topology else Topology()
+        self.topology = topology_of_setting(config.hub.topology)
         state = Path(config.paths.state)
         boot = boot_id(Path(config.paths.proc))
         self._lock = DirectoryLock(state, "paths.state")
@@ -127,7 +128,8 @@ class Hub:
         for beat, received_ns in self.history.beats(time.time_ns() - FORGOTTEN_NS):
             view.beat(beat, received_ns)
         since_ns = (self._position.unix_ns or time.time_ns()) - KEPT_NS
-        view.restore(list(_incidents(self.history, since_ns)), since_ns)
+        superseded = self.history.superseded_incidents(since_ns)
+        view.restore(list(_incidents(self.history, since_ns)), since_ns, superseded=superseded)
         for event in _remembered(self.history, since_ns):
             view.hear(NodeEvent(FLEET_VERSION, cluster, event.node, 0, event))
 
@@ -155,17 +157,27 @@ class Hub:
         self._lock.close()
 
     def reload(self, read_config: Callable[[], Config]) -> None:
-        """Nothing of it is put into force before the next start; a wrong one is refused."""
+        """Puts the topology into force, all else at the next start; what is wrong is refused."""
         try:
-            waiting = tuple(changed(self._config, read_config()))
-        except ConfigError as error:
+            config = read_config()
+            topology = topology_of_setting(config.hub.topology)
+        except FlapdError as error:
             self._reload = msgspec.structs.replace(self._reload, ok=False)
-            for fault in error.faults:
+            for fault in error.faults if isinstance(error, ConfigError) else [error]:
                 _log.error("configuration_refused", fault=str(fault))
             return
+        self._use_topology(config.hub.topology, topology)
+        waiting = tuple(changed(self._config, config))
         self._reload = Reload(ok=True, restart_needed=waiting)
         for section in waiting:
             _log.warning("section_needs_restart", section=section)
+
+    def _use_topology(self, file: str, topology: Topology) -> None:
+        hub = msgspec.structs.replace(self._config.hub, topology=file)
+        self._config = msgspec.structs.replace(self._config, hub=hub)
+        self.topology = topology
+        self._pump.call(partial(self._fleet_view.use_topology, topology))
+        _log.info("topology_read", file=file, ports=len(topology))
 
     @property
     def failed(self) -> bool:
@@ -194,7 +206,10 @@ class Hub:
 
     @property
     def consuming(self) -> Consuming:
-        return self._consumer.state
+        """With what was refused once it was known who had told of it before."""
+        state = self._consumer.state
+        refused = state.refused + self._pump.health.refused
+        return msgspec.structs.replace(state, refused=refused)
 
     @property
     def cluster(self) -> str:
@@ -245,23 +260,13 @@ def _position(checkpoint: Mapping[str, bytes]) -> Position:
 
 
 def _incidents(history: HistoryReader, since_ns: int) -> Iterator[Incident]:
-    return _pages(history.incidents, IncidentQuery(since_unix_ns=since_ns, limit=_PAGE))
+    return every(history.incidents, IncidentQuery(since_unix_ns=since_ns, limit=_PAGE))
 
 
 def _remembered(history: HistoryReader, since_ns: int) -> Iterator[Event]:
     span: dict[str, Any] = {"since_unix_ns": since_ns, "limit": _PAGE}
-    yield from _pages(history.jobs, JobQuery(**span))
-    yield from _pages(history.flaps, FlapQuery(**span))
-    yield from _pages(history.stalls, StallQuery(**span))
-    yield from _pages(history.faults, FaultQuery(**span))
-
-
-def _pages(find: Callable[[Any], Any], query: Any) -> Iterator[Any]:
-    """All that is found, page by page."""
-    cursor = None
-    while True:
-        page = find(msgspec.structs.replace(query, cursor=cursor))
-        yield from page.items
-        cursor = page.next
-        if cursor is None:
-            return
+    yield from every(history.jobs, JobQuery(**span))
+    yield from every(history.flaps, FlapQuery(**span))
+    yield from every(history.stalls, StallQuery(**span))
+    yield from every(history.faults, FaultQuery(**span))
+    yield from history.port_changes(since_ns)

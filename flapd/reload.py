@@ -5,7 +5,7 @@ import msgspec
 from flapd.config import Config
 
 RELOADED = ("sampling", "ports")
-"""Sections that SIGHUP puts into force; a change of any other needs a restart."""
+"""Sections that SIGHUP puts into force in an agent; a change of any other needs a restart."""
 
 
 class Reload(msgspec.Struct, frozen=True):

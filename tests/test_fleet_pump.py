@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,15 +15,15 @@ from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.fleet import FleetView
 from flapd.fleet_pump import STREAM, FleetPump
 from flapd.model.consuming import Position
-from flapd.model.event import Event
+from flapd.model.event import Event, PortChange
 from flapd.model.fleet import FLEET_VERSION, Heartbeat, NodeEvent
 from flapd.model.incident import Incident
 from flapd.store.flap_query import FlapQuery
 from flapd.store.history import History, HistoryError
 from flapd.store.history_reader import HistoryReader
-from flapd.store.job_queries import IncidentQuery
+from flapd.store.job_queries import FaultQuery, IncidentQuery, JobQuery, StallQuery
 from tests.serve.hub.fake_hub import beat
-from tests.store.jobs import incident, stall
+from tests.store.jobs import fault, incident, job, stall
 from tests.store.outages import outage
 from tests.system.harness import until
 
@@ -185,3 +186,51 @@ def test_a_pump_that_cannot_go_on_says_so(pumped: Pumped) -> None:
     pumped.take(1, outage())
 
     until(lambda: pumped.pump.health.failed, "the end")
+
+
+def test_no_node_speaks_of_what_another_told_first(pumped: Pumped) -> None:
+    pumped.take(1, outage("a", node="node1"), stall(node="node1"), job(node="node1"))()
+    pumped.take(2, change(node="node1"))()
+
+    pumped.take(
+        3,
+        outage("a", 9, node="node2", up=99),
+        stall(revision=9, node="node2"),
+        job(revision=9, node="node2", kind="inference"),
+        change(9, node="node2"),
+        outage("b", 1, node="node2"),
+        outage("b", 2, node="node3"),
+    )()
+
+    assert pumped.pump.health.refused == 5
+    assert pumped.position() == 3
+    flaps = {one.id: one for one in pumped.reader.flaps(FlapQuery()).items}
+    assert {name: one.node for name, one in flaps.items()} == {"a": "node1", "b": "node2"}
+    assert pumped.reader.stalls(StallQuery()).items == [stall(node="node1")]
+    assert pumped.reader.jobs(JobQuery()).items == [job(node="node1")]
+    assert {event.node for _seq, event in pumped.reader.events_after(0, 100)} == {"node1", "node2"}
+
+
+def test_a_line_that_many_nodes_read_is_told_by_all_of_them(pumped: Pumped) -> None:
+    pumped.take(1, fault(node="node1"))()
+    pumped.take(2, fault(revision=1, node="node2"))()
+
+    assert pumped.pump.health.refused == 0
+    (kept,) = pumped.reader.faults(FaultQuery()).items
+    assert (kept.revision, kept.node) == (1, "node2")
+
+
+def change(revision: int = 1, **changes: Any) -> PortChange:
+    fields: dict[str, Any] = {
+        "id": "port-1",
+        "revision": revision,
+        "node": "node1",
+        "key": "0x1/1",
+        "port": "mlx5_0/1",
+        "guid": "0x1",
+        "change": "found",
+        "note": "",
+        "recorded_ns": 1,
+        "wall_offset_ns": 0,
+    }
+    return PortChange(**{**fields, **changes})

@@ -54,10 +54,10 @@ def job_of(targets: Sequence[Target], name: str | None) -> JobAnswer | None:
         if not found:
             raise FlapdError(f"--job {name}: no such job is known")
         return found[0]
-    running = [one for one in found if one.until is None]
+    running = {one.job: one for one in found if one.until is None}
     if len(running) > 1:
         note(f"{len(running)} jobs run here: --job J says whose timeouts to go by")
-    return running[0] if len(running) == 1 else None
+    return next(iter(running.values())) if len(running) == 1 else None
 
 
 def with_job(inputs: Inputs, job: JobAnswer) -> Inputs:

@@ -105,7 +105,7 @@ def _data_options() -> argparse.ArgumentParser:
 
 def _url_option() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--url", help="a remote agent, instead of the one on this node")
+    options.add_argument("--url", help="a remote agent or hub, instead of the agent on this node")
     return options
 
 
@@ -121,6 +121,7 @@ def _add_ports(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--from", dest="capture", type=Path, metavar="FILE", help="of a capture, not of this node"
     )
+    command.add_argument("--node", metavar="N", help="of a hub")
 
 
 def _add_flaps(command: argparse.ArgumentParser) -> None:

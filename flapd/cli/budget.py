@@ -43,8 +43,8 @@ def budget(arguments: argparse.Namespace, targets: Sequence[Target], config: Con
 
 
 def _fabric(arguments: argparse.Namespace, gpus: int, targets: Sequence[Target]) -> Fabric | None:
-    """What the agent saw in that time; None where there is none."""
-    said = {name: getattr(arguments, name) for name in ("until", "job")}
+    """What agent or hub saw in that time; None where there is none."""
+    said = {name: getattr(arguments, name) for name in ("until", "job", "node")}
     asked = {
         "params": f"{arguments.params:.17g}",
         "tokens": f"{arguments.tokens:.17g}",

@@ -40,8 +40,11 @@ def add_budget_options(command: argparse.ArgumentParser) -> None:
         "--log", nargs="+", metavar="FILE", help="of the training: its step times are read"
     )
     command.add_argument(
-        "--job", metavar="J", help="whose stalls and flaps count (default: of all jobs)"
+        "--job",
+        metavar="J",
+        help="whose stalls and flaps count (default: of all jobs; at a hub, the one that runs)",
     )
+    command.add_argument("--node", metavar="N", help="at a hub, what this node alone saw")
     command.add_argument("--since", default="24h", metavar="T", help="(default: 24h)")
     command.add_argument("--until", metavar="T")
 

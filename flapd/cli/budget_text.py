@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from flapd.cli.output import Cell, Column, print_line, print_table
 from flapd.cli.text import length
 from flapd.core.cost.step import FLOPS_PER_PARAMETER_AND_TOKEN, Gap, Spread, StepTimes, Training
-from flapd.core.cost.step_fabric import Fabric, StepAnswer
+from flapd.core.cost.step_fabric import Fabric, StepAnswer, Tellers
 
 _MOST_RANKS = 8
+_MOST_NODES = 8
 
 
 def print_budget(found: StepAnswer, training: Training, mfu: float) -> None:
@@ -18,7 +19,7 @@ def print_budget(found: StepAnswer, training: Training, mfu: float) -> None:
     columns = (Column("each step"), Column("", is_number=True, is_whole=True), Column(""))
     print_table(columns, [[Cell(cell) for cell in row] for row in rows])
     print()
-    for sentence in _account(found):
+    for sentence in _account(found, training.gpus):
         print_line(sentence, indent=2)
     if found.step_times is not None:
         print()
@@ -56,7 +57,9 @@ def _gap(found: StepAnswer, gap: Gap) -> Iterator[tuple[str, str, str]]:
     if found.retransmissions_seconds is not None:
         most = f"at most {found.retransmissions_seconds:,.6f} s"
         yield "  retransmissions", most, _resent(found.fabric)
-    yield "  unexplained", _seconds(gap.unexplained_seconds), "by this node's links"
+    elif found.fabric.tellers is not None:
+        yield "  retransmissions", "not seen", "a hub hears of none: ask each node's agent"
+    yield "  unexplained", _seconds(gap.unexplained_seconds), f"by {_whose(found.fabric)} links"
 
 
 def _how_known(found: StepAnswer) -> str:
@@ -73,20 +76,20 @@ def _resent(fabric: Fabric) -> str:
     return f"{told.replace('_', ' ')} in the last {length(fabric.resent.over_seconds)}"
 
 
-def _account(found: StepAnswer) -> Iterator[str]:
+def _account(found: StepAnswer, gpus: int) -> Iterator[str]:
     fabric, gap = found.fabric, found.gap
     if gap is None:
         yield "No step time is known: give --measured S, or --log FILE of the training."
     elif gap.gap_seconds <= 0:
         yield "It is as fast as projected, or faster: there is no gap to explain."
     elif fabric is not None:
-        yield _verdict(gap)
+        yield _verdict(gap, fabric)
     if fabric is None:
         yield "What flaps and stalls took is not known: no agent was asked."
         return
     waited = fabric.waited
     yield (
-        f"In {length(fabric.over_seconds)} this node's ports flapped {waited.flaps:,}"
+        f"In {length(fabric.over_seconds)} {_whose(fabric)} ports flapped {waited.flaps:,}"
         f"{'+' if waited.more else ''} times: {waited.seconds.likely:,.1f} s of standing still "
         f"({waited.seconds.low:,.1f} to {waited.seconds.high:,.1f} s)."
     )
@@ -95,15 +98,45 @@ def _account(found: StepAnswer) -> Iterator[str]:
             f"{waited.deaths} of them were longer than the retry budget: they end a job rather "
             "than lengthen its steps, and are not in these figures (`flapd cost`)."
         )
+    if fabric.stalled_more:
+        yield "There were more stalls in that time than were looked at: they took at least this."
+    if fabric.tellers is not None:
+        yield from _not_seen(fabric.tellers, gpus)
 
 
-def _verdict(gap: Gap) -> str:
+def _not_seen(tellers: Tellers, gpus: int) -> Iterator[str]:
+    """What a hub cannot speak of."""
+    if tellers.gpus < gpus:
+        yield (
+            f"{tellers.gpus:,} of {gpus:,} GPUs are on nodes that told of job {tellers.job}: "
+            "of the links of the others nothing is known."
+        )
+    if tellers.silent:
+        named = ", ".join(tellers.silent[:_MOST_NODES])
+        more = len(tellers.silent) - _MOST_NODES
+        others = f" and {more} more" if more > 0 else ""
+        yield f"Nothing is heard now of {named}{others}: what flapped there since is not in it."
+
+
+def _whose(fabric: Fabric) -> str:
+    if fabric.tellers is None:
+        return "this node's"
+    nodes = fabric.tellers.nodes
+    return f"{nodes:,} nodes'" if nodes > 1 else "one node's"
+
+
+def _verdict(gap: Gap, fabric: Fabric) -> str:
     share = gap.fabric_seconds / gap.gap_seconds
+    here = (
+        "this node"
+        if fabric.tellers is None
+        else f"the nodes that tell of job {fabric.tellers.job}"
+    )
     if share < 0.1:
-        return f"Not a link of this node: its flaps explain {share:.1%} of the gap."
+        return f"Not a link of {here}: flaps there explain {share:.1%} of the gap."
     if share > 0.9:
-        return f"The links of this node explain the gap: {min(share, 1.0):.0%} of it."
-    return f"The links of this node explain {share:.0%} of the gap; the rest is elsewhere."
+        return f"The links of {here} explain the gap: {min(share, 1.0):.0%} of it."
+    return f"The links of {here} explain {share:.0%} of the gap; the rest is elsewhere."
 
 
 def _print_times(times: StepTimes) -> None:

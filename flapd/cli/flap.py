@@ -7,10 +7,12 @@ from urllib.parse import quote
 from flapd.cli.answers import BlackBox, FlapDetail, Interval
 from flapd.cli.client import ask
 from flapd.cli.flaps import came_back, cause, lasted
+from flapd.cli.of_node import tells_of_many, with_node
 from flapd.cli.output import Cell, Column, decoded, print_json, print_line, print_table
 from flapd.cli.target import Target
 from flapd.cli.text import amount, count, gpu_seconds, times
 from flapd.serve.names import physical_state_text, state_text
+from flapd.serve.settings import DEFAULT_PORT
 
 MOST_CHANGES = 20
 """What changed more often in the samples moves all the time, and is only named."""
@@ -36,18 +38,22 @@ def flap(targets: Sequence[Target], flap_id: str, as_json: bool, utc: bool) -> i
     if as_json:
         print_json(body)
     else:
-        _show(decoded(body, FlapDetail), utc)
+        item, of_many = decoded(body, FlapDetail), tells_of_many(targets)
+        _show(with_node(item) if of_many else item, utc, of_many)
     return 0
 
 
-def _show(item: FlapDetail, utc: bool) -> None:
+def _show(item: FlapDetail, utc: bool, of_many: bool) -> None:
     print_line(f"{item.id}: {item.port}, {item.kind or 'outage'}, {item.status or 'not known'}")
     for name, said in _facts(item, utc):
         print_line(f"  {name:<11} {said}", indent=14)
-    if item.black_box_data is None or not item.black_box_data.rows:
-        print_line("No samples around it are kept.")
-    else:
+    if item.black_box_data is not None and item.black_box_data.rows:
         _show_black_box(item.black_box_data, utc)
+    elif of_many:
+        agent = f"http://{item.node}:{DEFAULT_PORT}"
+        print_line(f"Samples around it stay with its node: flapd flaps {item.id} --url {agent}")
+    else:
+        print_line("No samples around it are kept.")
 
 
 def _facts(item: FlapDetail, utc: bool) -> Iterator[tuple[str, str]]:

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from flapd.cli.answers import Interval
-from flapd.cli.incident_words import VERDICT_STYLES, money, ports_of
+from flapd.cli.incident_words import VERDICT_STYLES, certainty, money, suspects_of
 from flapd.cli.job_answers import IncidentAnswer, IncidentsAnswer
 from flapd.cli.of_node import of_fleet
 from flapd.cli.output import Cell, Column, decoded, note, print_table
 from flapd.cli.pages import fetch, note_more, print_fetched
 from flapd.cli.target import Target
 from flapd.cli.text import amount, gpu_seconds, times
-from flapd.core.incident.words import percent
 from flapd.serve.incident_words import words
 
 _COLUMNS = (
@@ -60,12 +59,12 @@ def _began(item: IncidentAnswer, moment: str) -> str:
 
 
 def _row(item: IncidentAnswer) -> list[Cell]:
-    sure = f"\n{percent(item.causes[0].probability)}" if item.causes else ""
     state = "\ngoes on" if item.open else ""
+    told = f"{words(item.verdict)}\n{certainty(item)}".rstrip()
     return [
         Cell(item.job or "none"),
-        Cell(words(item.verdict) + sure, VERDICT_STYLES.get(item.verdict, "")),
-        Cell("\n".join(ports_of(item)) or "-"),
+        Cell(told, VERDICT_STYLES.get(item.verdict, "")),
+        Cell("\n".join(suspects_of(item)) or "-"),
         Cell((words(item.regime) if item.regime else "-") + state),
         Cell(_lost(item)),
         Cell("\n".join(filter(None, [gpu_seconds(item.gpu_seconds), money(item.cost)])) or "-"),

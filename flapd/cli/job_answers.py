@@ -53,6 +53,8 @@ class IncidentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     node: str | None = None
     nodes: list[str] = []
     """Of a fleet's incident those that had part in it."""
+    shared_cause: str | None = None
+    """What took many ports down at once."""
     job: str | None = None
     regime: str | None = None
     regimes: dict[str, float] = {}
@@ -106,6 +108,7 @@ class StallAnswer(msgspec.Struct, frozen=True, kw_only=True):
     stall_class: str = msgspec.field(name="class", default="unknown")
     ports: list[str] = []
     expected_seconds: float = 0.0
+    blind_to: list[str] = []
 
 
 class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):

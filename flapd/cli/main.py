@@ -116,11 +116,13 @@ def _ports(arguments: argparse.Namespace) -> int:
     from flapd.cli.ports import captured, ports  # noqa: PLC0415
 
     if arguments.capture is not None:
-        if arguments.url is not None:
-            raise FlapdError("--url and --from do not go together")
+        for name in ("url", "node"):
+            if getattr(arguments, name) is not None:
+                raise FlapdError(f"--{name} and --from do not go together")
         return captured(arguments.capture, arguments.json)
-    here = _config(arguments) if arguments.url is None else None
-    return ports(_targets(arguments), here, arguments.json)
+    is_here = arguments.url is None and arguments.node is None
+    here = _config(arguments) if is_here else None
+    return ports(_targets(arguments), here, arguments.json, arguments.node)
 
 
 def _flaps(arguments: argparse.Namespace) -> int:

@@ -6,14 +6,14 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from flapd.cli.answers import FlapAnswer, PortAnswer
+from flapd.cli.answers import FlapAnswer, FlapDetail, PortAnswer
 from flapd.cli.client import ask
 from flapd.cli.job_answers import IncidentAnswer, IncidentDetail, StallAnswer
 from flapd.cli.output import decoded
 from flapd.cli.target import Target
 from flapd.model.errors import FlapdError
 
-_Item = TypeVar("_Item", FlapAnswer, PortAnswer)
+_Item = TypeVar("_Item", FlapAnswer, FlapDetail, PortAnswer)
 _Incident = TypeVar("_Incident", bound=IncidentAnswer)
 
 

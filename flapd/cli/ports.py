@@ -14,6 +14,7 @@ from flapd.cli.findings import silent, silent_everywhere
 from flapd.cli.given import regular
 from flapd.cli.of_node import tells_of_many, with_node
 from flapd.cli.output import Cell, Column, decoded, note, print_json, print_table
+from flapd.cli.pages import LARGEST_PAGE
 from flapd.cli.target import Target
 from flapd.cli.text import clock_time, printable
 from flapd.config import Config
@@ -31,6 +32,7 @@ _COLUMNS = (
     Column("witness", is_whole=True),
     Column("24 h", is_number=True),
 )
+_UP = {True: "up", False: "down", None: "not known"}
 _STATE_STYLE = {True: "green", False: "bold red", None: "yellow"}
 _WITNESS_WORDS = {
     "live": "counts",
@@ -42,10 +44,13 @@ _WITNESS_WORDS = {
 }
 
 
-def ports(targets: Sequence[Target], here: Config | None, as_json: bool) -> int:
+def ports(
+    targets: Sequence[Target], here: Config | None, as_json: bool, node: str | None = None
+) -> int:
     """The exit status; with `here` the ports are read directly where no agent answers."""
+    of_node = {} if node is None else {"node": node}
     try:
-        body = ask(targets, "/api/v1/ports?limit=1000")
+        body = ask(targets, "/api/v1/ports", {"limit": LARGEST_PAGE, **of_node})
     except NoAgentError as error:
         if here is None:
             raise
@@ -84,10 +89,13 @@ def _show(body: bytes, as_json: bool, of_many: Callable[[], bool] = lambda: Fals
     if as_json:
         print_json(body)
         return
-    items = decoded(body, PortsAnswer).items
+    listed = decoded(body, PortsAnswer)
+    items = listed.items
     if not items:
         print("No ports: there is no RDMA device, or the configuration leaves all of them out.")
         return
+    if listed.next is not None:
+        note(f"these are the first {len(items)}: there are more; --node N shows those of one node")
     if of_many():
         items = [with_node(item) for item in items]
     print_table(_COLUMNS, [_row(item) for item in items])
@@ -134,7 +142,7 @@ def _row(item: PortAnswer) -> list[Cell]:
         Cell(f"{item.port}\n{identity}"),
         Cell(f"{item.link_layer or 'not known'}\n{item.driver or ''}"),
         Cell(item.netdev or "-"),
-        Cell(f"{item.state or 'not known'}\n{item.phys_state or ''}", _STATE_STYLE[item.up]),
+        Cell(f"{item.state or _UP[item.up]}\n{item.phys_state or ''}", _STATE_STYLE[item.up]),
         Cell(_rate(item), "yellow" if item.downgraded else ""),
         Cell(_witness(item.witness), "" if _counts(item.witness) else "yellow"),
         Cell("-" if item.flaps_24h is None else str(item.flaps_24h)),

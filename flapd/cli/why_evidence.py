@@ -6,8 +6,8 @@ from typing import NamedTuple
 from flapd.cli.answers import FlapAnswer, Interval
 from flapd.cli.flaps import cause, lasted
 from flapd.cli.job_answers import FaultAnswer, IncidentDetail, StallAnswer
-from flapd.cli.text import amount, count, shifted, span, unix_ns
-from flapd.serve.incident_words import words
+from flapd.cli.text import count, shifted, span, unix_ns
+from flapd.serve.incident_words import flows_again, words
 
 MOST_ROWS = 16
 """What follows from something else is left out first."""
@@ -59,9 +59,7 @@ def _stall(stall: StallAnswer) -> Iterator[Seen]:
         told = f"traffic stands still on {ports}" if ports else "traffic stands still"
         yield Seen(shifted(stall.begin, around, 0), who, told, words(stall.stall_class), True)
     if stall.end is not None:
-        usual = stall.expected_seconds
-        besides = f", {usual:.2g} s are usual" if usual else ""
-        told = f"traffic flows after {amount(stall.seconds, 2)} s{besides}"
+        told = flows_again(stall.seconds, stall.expected_seconds, stall.blind_to)
         yield Seen(shifted(stall.end, 0, around), who, told, "", True)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flapd.cli.answers import Spread
-from flapd.cli.incident_words import VERDICT_STYLES, money, verdict
+from flapd.cli.incident_words import VERDICT_STYLES, certainty, money, verdict
 from flapd.cli.job_answers import Cause, IncidentDetail, Lost, PolicyValue
 from flapd.cli.output import Cell, Column, print_line, print_table
 from flapd.cli.text import amount, times
@@ -63,6 +63,8 @@ def _print_seen(seen: Timeline, zone: str, moments: Sequence[str]) -> None:
 
 def _figures(incident: IncidentDetail) -> Iterator[tuple[str, str]]:
     titles = iter(["verdict"])
+    if incident.shared_cause is not None and incident.causes:
+        yield next(titles, ""), f"{incident.shared_cause}, with {certainty(incident)}"
     for cause in incident.causes[:3]:
         yield next(titles, ""), _cause(cause)
     if not incident.causes:

@@ -15,6 +15,7 @@ from flapd.fleet.connected import Connected, Pauses, growing_pauses
 from flapd.fleet.settings import FleetSettings
 from flapd.fleet.subjects import Origin, event_subject, heartbeats_of, origin_of
 from flapd.model.consuming import Consuming, Position
+from flapd.model.event import Event
 from flapd.model.fleet import (
     FleetMessageError,
     Heartbeat,
@@ -22,6 +23,7 @@ from flapd.model.fleet import (
     decode_heartbeat,
     decode_node_event,
 )
+from flapd.model.incident import Incident
 
 if TYPE_CHECKING:
     from flapd.fleet.connection import Connection
@@ -115,6 +117,7 @@ class Consumer:
                 return None
             told = decode_node_event(stored.body)
             _refuse_another(origin, told, told.event.node)
+            _refuse_of_fleet(told.event)
         except FleetMessageError as error:
             self._refused(stored.subject, error)
             return None
@@ -138,6 +141,12 @@ class Consumer:
     def _refused(self, subject: str, error: FleetMessageError) -> None:
         self.state.refused += 1
         _log.warning("fleet_message_refused", subject=subject, error=str(error))
+
+
+def _refuse_of_fleet(event: Event) -> None:
+    """Those are worked out by each hub for itself."""
+    if isinstance(event, Incident) and event.nodes:
+        raise FleetMessageError("it tells an incident of the fleet, which no node knows of")
 
 
 def _refuse_another(origin: Origin, told: NodeEvent | Heartbeat, node: str) -> None:

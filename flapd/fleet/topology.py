@@ -1,4 +1,4 @@
-"""Topology file: read once, bounded, and told in one sentence where it is not right."""
+"""Topology file: bounded, and told in one sentence where it is not right."""
 
 from pathlib import Path
 
@@ -9,8 +9,15 @@ from flapd.model.errors import FlapdError
 LARGEST_TOPOLOGY_BYTES = 64 << 20
 
 
+def topology_of_setting(named: str) -> Topology:
+    """Of the file that `hub.topology` names; empty where it names none."""
+    return read_topology(Path(named)) if named else Topology()
+
+
 def read_topology(path: Path) -> Topology:
     """A CSV file or what `ibnetdiscover` prints; FlapdError where it cannot be read or is not."""
+    if path.exists() and not path.is_file():
+        raise FlapdError(f"topology {path} is no regular file")
     try:
         with path.open("rb") as file:
             body = file.read(LARGEST_TOPOLOGY_BYTES + 1)

@@ -5,7 +5,7 @@ is now, kept by nobody. A reader ignores fields it does not know. The version ri
 reader knows changes its meaning.
 """
 
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -63,7 +63,8 @@ class PortState(msgspec.Struct, frozen=True):
     """One port of a node, now; `up` is None where that is not known."""
 
     key: str
-    port: str
+    port: Annotated[str, msgspec.Meta(pattern=r"^[!-.0-~]{1,64}/[0-9]{1,3}\Z")]
+    """Device and number, as `mlx5_0/1`."""
     guid: str | None
     up: bool | None
     watched: bool

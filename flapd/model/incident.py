@@ -67,6 +67,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, tag="incident"):
     supersedes: tuple[str, ...] = ()
     flap_gpu_seconds: dict[str, Range] = {}
     """Of each outage in it, its share of the loss; what no job felt is not in it."""
+    flaps: tuple[str, ...] = ()
+    """Ids of the outages in it, whether or not they may have done anything."""
     another_cause: str | None = None
     """Positive evidence that something else than the fabric did it, in words."""
     nodes: tuple[str, ...] = ()

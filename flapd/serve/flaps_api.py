@@ -87,9 +87,13 @@ class FlapsApi:
         query = flap_query(question.values)
         undurable = undurable_outages(self._agent)
         body = await in_thread(
-            self._executor, flaps_body, self._agent.history, query, undurable, question.sees_jobs
+            self._executor, self._flaps_body, query, undurable, question.sees_jobs
         )
         return json_answer(body)
+
+    def _flaps_body(self, query: FlapQuery, undurable: Sequence[Outage], sees_jobs: bool) -> bytes:
+        history, of_fleet = self._agent.history, self._of_fleet
+        return encoded_list(flap_list(history, query, undurable, sees_jobs, of_fleet=of_fleet))
 
     async def _flap(self, question: Question) -> web.Response:
         flap_id = question.request.match_info["id"]
@@ -103,7 +107,8 @@ class FlapsApi:
         if kept is None:
             raise ApiError("not_found", f"there is no flap {flap_id}", "id")
         loss = self._agent.history.losses([flap_id]).get(flap_id)
-        return flap_body(kept, self._agent.history.black_box(flap_id), question, loss=loss)
+        black_box = self._agent.history.black_box(flap_id)
+        return flap_body(kept, black_box, question, loss=loss, of_fleet=self._of_fleet)
 
     async def _summary(self, question: Question) -> web.Response:
         now_ns = time.time_ns()
@@ -145,9 +150,10 @@ def flap_body(
     *,
     durable: bool = True,
     loss: FlapLoss | None = None,
+    of_fleet: bool = False,
 ) -> bytes:
     """The answer of /flaps/{id}, as FlapDetail describes it."""
-    has_samples = black_box is not None and bool(black_box.rows)
+    has_samples = None if of_fleet else black_box is not None and bool(black_box.rows)
     item = flap_item(outage, durable=durable, black_box=has_samples, loss=loss)
     body = encoded(item if question.sees_jobs else without_jobs(item))
     data = b"null" if black_box is None else _black_box_body(black_box)
@@ -163,19 +169,18 @@ def _black_box_body(black_box: BlackBox) -> bytes:
     return body
 
 
-def flaps_body(
-    history: HistoryReader, query: FlapQuery, undurable: Sequence[Outage], sees_jobs: bool
-) -> bytes:
-    """The answer of /flaps."""
-    return encoded_list(flap_list(history, query, undurable, sees_jobs))
-
-
 def flap_list(
-    history: HistoryReader, query: FlapQuery, undurable: Sequence[Outage], sees_jobs: bool
+    history: HistoryReader,
+    query: FlapQuery,
+    undurable: Sequence[Outage],
+    sees_jobs: bool,
+    *,
+    of_fleet: bool = False,
 ) -> FlapList:
     """One page of outages; ApiError where the cursor is none of ours.
 
-    What the disk has not taken yet stands on top of the first page.
+    What the disk has not taken yet stands on top of the first page. Of a fleet each node has its
+    own black boxes.
     """
     try:
         page = history.flaps(query)
@@ -187,7 +192,7 @@ def flap_list(
     items: list[FlapItem] = [
         flap_item(
             outage,
-            black_box=outage.id in page.with_black_box,
+            black_box=None if of_fleet else outage.id in page.with_black_box,
             loss=page.losses.get(outage.id),
         )
         for outage in page.items
@@ -195,7 +200,7 @@ def flap_list(
     ]
     if query.cursor is None:
         items[:0] = [
-            flap_item(outage, durable=False)
+            flap_item(outage, durable=False, black_box=False)
             for outage in reversed(undurable)
             if matches(query, outage)
         ]

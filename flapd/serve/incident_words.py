@@ -1,6 +1,6 @@
 """Words for incidents, the same on the page and in a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _VERDICTS = {
     "caused": "caused by {port}",
@@ -31,7 +31,33 @@ def source(name: str) -> str:
     return _SOURCES.get(name, words(name))
 
 
-def verdict(name: str, ports: Sequence[str]) -> str:
-    """`ports`: of its possible causes, the most probable first."""
-    port = ports[0] if ports else "a flap"
+def verdict(name: str, suspects: Sequence[str]) -> str:
+    """`suspects`: its possible causes, the most probable first."""
+    port = suspects[0] if suspects else "a flap"
     return _VERDICTS.get(name, words(name)).format(port=port)
+
+
+def suspects(ports: Iterable[str], shared_cause: str | None) -> list[str]:
+    """Each port once; none of them where something took many down at once: that is named."""
+    return list(dict.fromkeys(ports)) if shared_cause is None else [shared_cause]
+
+
+def certainty(probabilities: Sequence[float], shared_cause: str | None) -> float | None:
+    """That the first suspect did it; None: there is none. What is shared did it by any port."""
+    if not probabilities:
+        return None
+    return probabilities[0] if shared_cause is None else min(1.0, sum(probabilities))
+
+
+def is_end_seen(blind_to: Sequence[str]) -> bool:
+    """Of a stall: somebody looked when traffic came back."""
+    return "end" not in blind_to
+
+
+def flows_again(seconds: float | None, usual_seconds: float, blind_to: Sequence[str]) -> str:
+    """What is told at the end of a stall."""
+    after = "" if seconds is None else f" after {seconds:,.2f} s"
+    if not is_end_seen(blind_to):
+        return f"traffic is seen again{after}; nobody looked when it came back"
+    usual = f", {usual_seconds:.2g} s are usual" if usual_seconds else ""
+    return f"traffic flows{after}{usual}"

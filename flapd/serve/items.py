@@ -1,10 +1,32 @@
 """Items: what the API tells, field by field. What is not known is None, never 0."""
 
+from typing import Generic, TypeVar
+
 import msgspec
 
 RECORDING_PATH = "/api/v1/recording"
 RECORDING_ACTIVE = "X-Flapd-Recording-Active"
 """Header beside the bytes of a recording: 1 while there may be more."""
+
+
+_Item = TypeVar("_Item")
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """What every item has; of one thing the highest revision holds."""
+
+    id: str
+    revision: int
+    durable: bool = True
+    """It is on disk."""
+    node: str
+
+
+class Listed(msgspec.Struct, Generic[_Item], frozen=True):
+    """One page of a list; `next` is its cursor for the one after."""
+
+    items: list[_Item]
+    next: str | None = None
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -132,13 +154,9 @@ class GapItem(msgspec.Struct, frozen=True):
     """The number of the next event that there is, or will be."""
 
 
-class FlapItem(msgspec.Struct, frozen=True, kw_only=True):
+class FlapItem(Item, frozen=True, kw_only=True):
     """One outage, as its highest revision tells it."""
 
-    id: str
-    revision: int
-    durable: bool = True
-    node: str
     port: str
     guid: str | None
     member: str | None = None
@@ -159,7 +177,8 @@ class FlapItem(msgspec.Struct, frozen=True, kw_only=True):
     evidence: list[str]
     boot: str
     grace: bool = False
-    black_box: bool = False
+    black_box: bool | None = None
+    """None: not told here. Of a hub each node knows of its own."""
     incidents: list[str] = []
     gpu_seconds: Estimate | None = None
 
@@ -175,14 +194,11 @@ class FlapDetail(FlapItem, frozen=True, kw_only=True):
     black_box_data: BlackBoxItem | None = None
 
 
-class FlapList(msgspec.Struct, frozen=True):
-    items: list[FlapItem]
-    next: str | None = None
+class FlapList(Listed[FlapItem], frozen=True):
+    """Of /flaps."""
 
 
-class PortList(msgspec.Struct, frozen=True):
-    items: list[PortItem]
-    next: str | None = None
+class PortList(Listed[PortItem], frozen=True):
     expected: int | None = None
     """Ports this node should have: as configured, else those that were up at some time."""
     found: int | None = None

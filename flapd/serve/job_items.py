@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from flapd.serve.items import Estimate, FlapItem
+from flapd.serve.items import Estimate, FlapItem, Item, Listed
 
 
 class GivenItem(msgspec.Struct, frozen=True):
@@ -19,13 +19,9 @@ class GivenItem(msgspec.Struct, frozen=True):
     source: str
 
 
-class JobItem(msgspec.Struct, frozen=True, kw_only=True):
+class JobItem(Item, frozen=True, kw_only=True):
     """A training job, and what of it is on this node."""
 
-    id: str
-    revision: int
-    durable: bool = True
-    node: str
     job: str
     kind: str
     world_size: int | None
@@ -49,13 +45,9 @@ class SourceItem(msgspec.Struct, frozen=True):
     offset: int
 
 
-class FaultItem(msgspec.Struct, frozen=True, kw_only=True):
+class FaultItem(Item, frozen=True, kw_only=True):
     """One piece of evidence that a job was hurt."""
 
-    id: str
-    revision: int
-    durable: bool = True
-    node: str
     time: str | None
     """The best that is known."""
     logged_time: str | None
@@ -88,13 +80,9 @@ class FaultItem(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class StallItem(msgspec.Struct, frozen=True, kw_only=True):
+class StallItem(Item, frozen=True, kw_only=True):
     """A job's traffic stood still."""
 
-    id: str
-    revision: int
-    durable: bool = True
-    node: str
     job: str
     begin: str | None
     end: str | None
@@ -144,13 +132,9 @@ class CostItem(msgspec.Struct, frozen=True):
     currency: str
 
 
-class IncidentItem(msgspec.Struct, frozen=True, kw_only=True):
+class IncidentItem(Item, frozen=True, kw_only=True):
     """One story, as its highest revision tells it."""
 
-    id: str
-    revision: int
-    durable: bool = True
-    node: str
     begin: str | None
     end: str | None
     open: bool
@@ -188,21 +172,17 @@ class IncidentDetail(IncidentItem, frozen=True, kw_only=True):
     """Of the job at that time."""
 
 
-class JobList(msgspec.Struct, frozen=True):
-    items: list[JobItem]
-    next: str | None = None
+class JobList(Listed[JobItem], frozen=True):
+    """Of /jobs."""
 
 
-class FaultList(msgspec.Struct, frozen=True):
-    items: list[FaultItem]
-    next: str | None = None
+class FaultList(Listed[FaultItem], frozen=True):
+    """Of /faults."""
 
 
-class StallList(msgspec.Struct, frozen=True):
-    items: list[StallItem]
-    next: str | None = None
+class StallList(Listed[StallItem], frozen=True):
+    """Of /stalls."""
 
 
-class IncidentList(msgspec.Struct, frozen=True):
-    items: list[IncidentItem]
-    next: str | None = None
+class IncidentList(Listed[IncidentItem], frozen=True):
+    """Of /incidents."""

@@ -215,7 +215,8 @@ def _evidence(incident: Incident, history: HistoryReader, names: Naming) -> dict
     symptoms = incident.symptoms[:MOST_EVIDENCE]
     faults = _kept(history.fault, symptoms)
     stalls = _kept(history.stall, symptoms)
-    named = [*(cause.flap for cause in incident.causes), *incident.flap_gpu_seconds]
+    of_causes = (cause.flap for cause in incident.causes)
+    named = [*of_causes, *incident.flap_gpu_seconds, *incident.flaps]
     flaps = _kept(history.flap, tuple(dict.fromkeys(named))[:MOST_EVIDENCE])
     losses = history.losses([flap.id for flap in flaps])
     return {

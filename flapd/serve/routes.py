@@ -10,7 +10,7 @@ from aiohttp import web
 from flapd.serve.access import Gate
 from flapd.serve.agent import Agent
 from flapd.serve.answers import encoded, errors_as_json, json_answer
-from flapd.serve.budget_api import BudgetApi
+from flapd.serve.budget_api import BudgetApi, seen_by_agent
 from flapd.serve.control import ControlApi
 from flapd.serve.cost_api import CostApi
 from flapd.serve.flaps_api import FlapsApi
@@ -48,7 +48,7 @@ def build_app(
         jobs,
         stream,
         CostApi(prices.job, prices.cost, lambda: agent.snapshot().incidents.retries),
-        BudgetApi(agent, executor, prices.job, prices.cost),
+        BudgetApi(seen_by_agent(agent), executor, prices),
         ProbesApi(agent, executor, scraped(agent, counters), told_to_fleet(agent)),
         PageApi(agent, executor, gate, jobs, prices.cost),
     ]

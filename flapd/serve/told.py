@@ -38,7 +38,7 @@ def flap_item(
     outage: Outage,
     *,
     durable: bool = True,
-    black_box: bool = False,
+    black_box: bool | None = None,
     loss: FlapLoss | None = None,
 ) -> FlapItem:
     """`loss`: what incidents say of it; None where none names it."""

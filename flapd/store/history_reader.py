@@ -10,7 +10,7 @@ from typing import TypeVar
 import structlog
 
 from flapd.core.fabric.view import COUNTED_CAUSES
-from flapd.model.event import Event, Outage
+from flapd.model.event import Event, Outage, PortChange
 from flapd.model.fault import Fault
 from flapd.model.incident import Incident
 from flapd.model.job import Job
@@ -39,8 +39,10 @@ from flapd.store.job_queries import (
     find_stalls,
 )
 from flapd.store.node_beats import Heard, kept_beats
+from flapd.store.port_changes import port_changes_since
 from flapd.store.shelf import FAULTS, FLAPS, INCIDENTS, STALLS, Shelf
 from flapd.store.summary import FleetSummary, Summary, summarise, summarise_fleet
+from flapd.store.superseded import superseded_since
 
 _T = TypeVar("_T")
 _log = structlog.get_logger("flapd.history")
@@ -194,6 +196,16 @@ class HistoryReader:
         """The last heartbeat of each node that was heard since then."""
         with self._connection() as connection:
             return kept_beats(connection, since_unix_ns)
+
+    def superseded_incidents(self, since_unix_ns: int) -> list[Incident]:
+        """What others took in, and no question finds; as it was told last."""
+        with self._connection() as connection:
+            return superseded_since(connection, since_unix_ns)
+
+    def port_changes(self, since_unix_ns: int) -> list[PortChange]:
+        """What changed about ports since then, in the order in which it was heard."""
+        with self._connection() as connection:
+            return port_changes_since(connection, since_unix_ns)
 
     def close(self) -> None:
         """Close the connections of all threads; none may be reading."""

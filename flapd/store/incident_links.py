@@ -1,7 +1,7 @@
 """Incident links: which incidents an outage belongs to, and which incidents became another one.
 
-A link copies facet and time of its outage and of its incident, so that outages of a job and
-incidents of a port are index ranges as well (shelf.py).
+A link copies facet and time of its outage and of its incident, so that outages and incidents of a
+job and incidents of a port are index ranges as well (shelf.py).
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ from flapd.model.loss import Range
 from flapd.store.shelf import FLAPS, INCIDENTS
 
 FLAPS_OF_JOB = FLAPS._replace(
-    table="flap_incidents CROSS JOIN flaps ON flaps.id = flap_incidents.flap",
+    table="flap_jobs CROSS JOIN flaps ON flaps.id = flap_jobs.flap",
     position="flap_down_unix_ns",
     begin="flap_down_unix_ns",
     id="flap",
@@ -30,20 +30,31 @@ INCIDENTS_OF_PORT = INCIDENTS._replace(
     id="incident",
     facet="incident_facet",
 )
+INCIDENTS_OF_JOB = INCIDENTS_OF_PORT._replace(
+    table="incident_jobs CROSS JOIN incidents ON incidents.id = incident_jobs.incident",
+)
 
 _LINK = """
 INSERT OR REPLACE INTO flap_incidents
-    (flap, incident, link_job, link_port, link_node, gpu_low, gpu_likely, gpu_high,
+    (flap, incident, link_port, link_node, gpu_low, gpu_likely, gpu_high,
     flap_facet, flap_down_unix_ns, incident_facet, incident_begin_unix_ns)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, flaps.facet, flaps.down_unix_ns,
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, flaps.facet, flaps.down_unix_ns,
     incidents.facet, incidents.begin_unix_ns
 FROM incidents LEFT JOIN flaps ON flaps.id = ?1 WHERE incidents.id = ?2
 """
-_FOLLOW = """
-UPDATE flap_incidents SET (flap_facet, flap_down_unix_ns) =
-    (SELECT facet, down_unix_ns FROM flaps WHERE id = ?1)
-WHERE flap = ?1
+_LINK_JOB = """
+INSERT INTO incident_jobs (link_job, incident, incident_facet, incident_begin_unix_ns)
+SELECT ?1, id, facet, begin_unix_ns FROM incidents WHERE id = ?2
 """
+_LINK_FLAPS_OF_JOB = """
+INSERT INTO flap_jobs (link_job, flap, incident, flap_facet, flap_down_unix_ns)
+SELECT ?1, flap, incident, flap_facet, flap_down_unix_ns FROM flap_incidents WHERE incident = ?2
+"""
+_FOLLOW = tuple(
+    f"UPDATE {table} SET (flap_facet, flap_down_unix_ns) = "  # noqa: S608 - tables of ours
+    "(SELECT facet, down_unix_ns FROM flaps WHERE id = ?1) WHERE flap = ?1"
+    for table in ("flap_incidents", "flap_jobs")
+)
 _OF_FLAP = f"""
 SELECT incident, flap_incidents.gpu_low, flap_incidents.gpu_likely, flap_incidents.gpu_high
 FROM flap_incidents JOIN incidents ON incidents.id = flap_incidents.incident
@@ -63,25 +74,29 @@ def link_incident(connection: sqlite3.Connection, incident: Incident) -> None:
     """In place of what its revision before said."""
     unlink_incident(connection, incident.id)
     causes = {cause.flap: (cause.port, cause.node) for cause in incident.causes}
-    for flap in dict.fromkeys([*causes, *incident.flap_gpu_seconds]):
+    for flap in dict.fromkeys([*causes, *incident.flap_gpu_seconds, *incident.flaps]):
         loss = incident.flap_gpu_seconds.get(flap)
         gpu = (None, None, None) if loss is None else (loss.low, loss.likely, loss.high)
-        link = (flap, incident.id, incident.job, *causes.get(flap, (None, None)), *gpu)
+        link = (flap, incident.id, *causes.get(flap, (None, None)), *gpu)
         connection.execute(_LINK, link)
     nodes = [(node, incident.id) for node in {*incident.nodes, incident.node}]
     connection.executemany("INSERT INTO incident_nodes VALUES (?, ?)", nodes)
-    if incident.job is None:
-        jobs = [(job, incident.id) for job in incident.jobs]
-        connection.executemany("INSERT INTO incident_jobs VALUES (?, ?)", jobs)
+    jobs = [(job, incident.id) for job in jobs_of(incident)]
+    connection.executemany(_LINK_JOB, jobs)
+    connection.executemany(_LINK_FLAPS_OF_JOB, jobs)
     others = [(other, incident.id) for other in incident.supersedes if other != incident.id]
     connection.executemany("INSERT OR IGNORE INTO superseded VALUES (?, ?)", others)
     # Of two that say so of each other, the one that was told last is right.
     connection.executemany("DELETE FROM superseded WHERE by_incident = ? AND incident = ?", others)
 
 
+def jobs_of(incident: Incident) -> set[str]:
+    """That it hit."""
+    return set(incident.jobs) if incident.job is None else {incident.job}
+
+
 def unlink_incident(connection: sqlite3.Connection, incident_id: str) -> None:
-    connection.execute("DELETE FROM flap_incidents WHERE incident = ?", (incident_id,))
-    for table in ("incident_nodes", "incident_jobs"):
+    for table in ("flap_incidents", "flap_jobs", "incident_nodes", "incident_jobs"):
         connection.execute(f"DELETE FROM {table} WHERE incident = ?", (incident_id,))  # noqa: S608
     connection.execute("DELETE FROM superseded WHERE by_incident = ?", (incident_id,))
 
@@ -91,7 +106,9 @@ def follow_flap(connection: sqlite3.Connection, outage: Outage) -> None:
 
 
 def follow_flaps(connection: sqlite3.Connection, flap_ids: Iterable[str]) -> None:
-    connection.executemany(_FOLLOW, ((flap_id,) for flap_id in flap_ids))
+    ids = [(flap_id,) for flap_id in flap_ids]
+    for statement in _FOLLOW:
+        connection.executemany(statement, ids)
 
 
 def losses_of(connection: sqlite3.Connection, flap_ids: Sequence[str]) -> dict[str, FlapLoss]:

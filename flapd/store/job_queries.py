@@ -4,7 +4,6 @@ import sqlite3
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from flapd.model.event import Cause
 from flapd.model.fault import Fault, FaultKind
@@ -14,7 +13,7 @@ from flapd.model.loss import Regime
 from flapd.model.stall import Stall, StallClass
 from flapd.store.body import decoded_as
 from flapd.store.cursor import encode_cursor
-from flapd.store.incident_links import INCIDENTS_OF_PORT
+from flapd.store.incident_links import INCIDENTS_OF_JOB, INCIDENTS_OF_PORT, jobs_of
 from flapd.store.job_rows import (
     fault_facet,
     fault_row,
@@ -98,11 +97,9 @@ def find_stalls(connection: sqlite3.Connection, query: StallQuery) -> Page[Stall
 def find_incidents(connection: sqlite3.Connection, query: IncidentQuery) -> Page[Incident]:
     """None that became another one."""
     shelf = INCIDENTS if query.port is None else INCIDENTS_OF_PORT
-    wish = _wish(query)
-    if connection.execute(_HIT_BESIDES_OTHERS, (query.job,)).fetchone():
-        wish.rows.add(_HIT_JOB, query.job, query.job)
-        query = replace(query, job=None)
-    return _page(connection, shelf, query, Incident, wish)
+    if query.job is not None:
+        shelf = INCIDENTS_OF_JOB
+    return _page(connection, shelf, query, Incident, _wish(query))
 
 
 def _page(
@@ -119,10 +116,7 @@ def _page(
     )
 
 
-_HIT_BESIDES_OTHERS = "SELECT 1 FROM incident_jobs WHERE job = ? LIMIT 1"
-_HIT_JOB = """
-(incidents.job = ? OR incidents.id IN (SELECT incident FROM incident_jobs WHERE job = ?))
-"""
+_NAMES_PORT = "EXISTS (SELECT 1 FROM flap_incidents WHERE incident = incidents.id AND {})"
 _NAMES_FLAP = """
 EXISTS (
     SELECT 1 FROM flap_incidents AS link JOIN flaps ON flaps.id = link.flap
@@ -134,13 +128,20 @@ EXISTS (
 def _wish(query: IncidentQuery) -> Wish:
     rows = Condition()
     rows.add("incidents.id IN (SELECT incident FROM incident_nodes WHERE node = ?)", query.node)
-    rows.add("link_port = ?", query.port)
+    rows.add("link_job = ?", query.job)
     if query.port is not None:
-        rows.add("link_node = ?", query.node)
+        _add_port(rows, query.job, query.port, query.node)
     rows.add(_NAMES_FLAP.format("facets.cause = ?"), query.cause)
     long_enough = _NAMES_FLAP.format("(flaps.down_ns_max IS NULL OR flaps.down_ns_max >= ?)")
     rows.add(long_enough, query.min_down_ns)
     return Wish(rows=rows)
+
+
+def _add_port(rows: Condition, job: str | None, port: str, node: str | None) -> None:
+    """A job has few incidents, a name that ports of all nodes have may have nearly all."""
+    of_port = "link_port = ?" if node is None else "link_port = ? AND link_node = ?"
+    term = of_port if job is None else _NAMES_PORT.format(of_port)
+    rows.add(term, *(name for name in (port, node) if name is not None))
 
 
 _COLUMNS: dict[type, Any] = {
@@ -165,9 +166,13 @@ def matches_job_query(query: _Query, event: JobEvent) -> bool:
         )
         and (query.since_unix_ns is None or told["end_unix_ns"] >= query.since_unix_ns)
         and (query.until_unix_ns is None or told[shelf.begin] <= query.until_unix_ns)
-        and (not isinstance(event, Incident) or _is_of_port(event, getattr(query, "port", None)))
+        and (not isinstance(query, IncidentQuery) or _is_asked_for(query, event))
     )
 
 
-def _is_of_port(incident: Incident, port: str | None) -> bool:
-    return port is None or any(cause.port == port for cause in incident.causes)
+def _is_asked_for(query: IncidentQuery, event: JobEvent) -> bool:
+    return (
+        isinstance(event, Incident)
+        and (query.job is None or query.job in jobs_of(event))
+        and (query.port is None or any(cause.port == query.port for cause in event.causes))
+    )

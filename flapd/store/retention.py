@@ -32,6 +32,7 @@ _LINKS = tuple(
     f"AND NOT EXISTS (SELECT 1 FROM incidents WHERE id = {column})"
     for table, column in (
         ("flap_incidents", "incident"),
+        ("flap_jobs", "incident"),
         ("incident_nodes", "incident"),
         ("incident_jobs", "incident"),
         ("superseded", "by_incident"),

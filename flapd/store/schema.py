@@ -248,7 +248,76 @@ CREATE INDEX jobs_of_incident ON incident_jobs (incident);
 CREATE TABLE nodes (node TEXT PRIMARY KEY, seen_unix_ns INTEGER NOT NULL, beat BLOB NOT NULL);
 """
 
-MIGRATIONS: tuple[str, ...] = (_HISTORY, _BLACK_BOXES, _JOBS, _NODES)
+# Of which jobs each incident is, and so each of its outages: what one switch did hit several.
+_JOBS_OF_INCIDENTS = """
+CREATE TABLE links (
+    flap TEXT NOT NULL,
+    incident TEXT NOT NULL,
+    link_port TEXT,
+    link_node TEXT,
+    gpu_low REAL,
+    gpu_likely REAL,
+    gpu_high REAL,
+    flap_facet INTEGER,
+    flap_down_unix_ns INTEGER,
+    incident_facet INTEGER NOT NULL,
+    incident_begin_unix_ns INTEGER NOT NULL,
+    PRIMARY KEY (flap, incident)
+) WITHOUT ROWID;
+CREATE TABLE links_of_jobs (
+    link_job TEXT NOT NULL,
+    incident TEXT NOT NULL,
+    incident_facet INTEGER NOT NULL,
+    incident_begin_unix_ns INTEGER NOT NULL,
+    PRIMARY KEY (incident, link_job)
+) WITHOUT ROWID;
+CREATE TABLE flap_jobs (
+    link_job TEXT NOT NULL,
+    flap TEXT NOT NULL,
+    incident TEXT NOT NULL,
+    flap_facet INTEGER,
+    flap_down_unix_ns INTEGER,
+    PRIMARY KEY (incident, flap, link_job)
+) WITHOUT ROWID;
+INSERT INTO links SELECT flap, incident, link_port, link_node, gpu_low, gpu_likely, gpu_high,
+    flap_facet, flap_down_unix_ns, incident_facet, incident_begin_unix_ns FROM flap_incidents;
+INSERT INTO links_of_jobs SELECT job, id, facet, begin_unix_ns FROM incidents WHERE job IS NOT NULL;
+INSERT INTO links_of_jobs SELECT incident_jobs.job, id, facet, begin_unix_ns
+    FROM incident_jobs JOIN incidents ON incidents.id = incident_jobs.incident
+    WHERE incidents.job IS NULL;
+INSERT INTO flap_jobs SELECT link_job, flap, incident, flap_facet, flap_down_unix_ns
+    FROM links JOIN links_of_jobs USING (incident);
+DROP TABLE flap_incidents;
+DROP TABLE incident_jobs;
+DROP INDEX incidents_by_job;
+ALTER TABLE links RENAME TO flap_incidents;
+ALTER TABLE links_of_jobs RENAME TO incident_jobs;
+CREATE INDEX incidents_of_port ON flap_incidents
+    (link_port, incident_facet, incident_begin_unix_ns, incident);
+CREATE INDEX flaps_of_incident ON flap_incidents
+    (incident, link_port, gpu_low, gpu_likely, gpu_high);
+CREATE INDEX incidents_of_job ON incident_jobs
+    (link_job, incident_facet, incident_begin_unix_ns, incident);
+CREATE INDEX flaps_of_job ON flap_jobs (link_job, flap_facet, flap_down_unix_ns, flap);
+CREATE INDEX jobs_of_flap ON flap_jobs (flap);
+"""
+
+# When ports were not watched must be known to a hub that starts again (port_changes.py).
+_PORT_CHANGES = """
+CREATE INDEX port_changes ON journal (
+    json_extract(CAST(body AS TEXT), '$.recorded_ns')
+    + json_extract(CAST(body AS TEXT), '$.wall_offset_ns')
+) WHERE kind = 'port';
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    _HISTORY,
+    _BLACK_BOXES,
+    _JOBS,
+    _NODES,
+    _JOBS_OF_INCIDENTS,
+    _PORT_CHANGES,
+)
 
 
 def migrate(

@@ -63,7 +63,7 @@ INCIDENTS = Shelf(
     "incidents",
     "incident_facets",
     ("verdict", "regime", "status"),
-    ("job",),
+    (),
     shown="NOT EXISTS (SELECT 1 FROM superseded WHERE superseded.incident = incidents.id)",
 )
 

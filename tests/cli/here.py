@@ -65,10 +65,10 @@ def agent_at(
         thread.join()
 
 
-def recent(flap_id: str = "f1", **changes: Any) -> Outage:
+def recent(flap_id: str = "f1", ago_seconds: int = 60, **changes: Any) -> Outage:
     """An outage that ended a minute ago, with edges of 100 and 200 ms."""
     now_ns = time.monotonic_ns()
-    began_ns = now_ns - 60 * SECOND_NS
+    began_ns = now_ns - ago_seconds * SECOND_NS
     wall_ns = time.time_ns() - now_ns
     down = Edge(began_ns, began_ns + SECOND_NS // 10, wall_ns)
     up = Edge(began_ns + SECOND_NS // 2, began_ns + SECOND_NS // 10 * 7, wall_ns)

@@ -1,11 +1,13 @@
 """Commands that ask a hub: each port with its node, and what is silent is nothing that is well."""
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +18,9 @@ from flapd.model.times import SECOND_NS
 from flapd.serve.hub.routes import hub_app
 from flapd.serve.server import Server
 from flapd.serve.settings import HttpSettings, Prices
+from tests.cli.here import WIDEST
 from tests.serve.hub.fake_hub import FakeHub, beat, port
-from tests.store.jobs import cause, incident, stall
+from tests.store.jobs import cause, incident, job, stall
 from tests.store.outages import WALL_NS, outage
 
 NOW = (time.time_ns() - WALL_NS) // SECOND_NS
@@ -101,6 +104,46 @@ def test_flaps_ports_and_incidents_name_the_node(hub: FakeHub, url: str, capsys:
     assert "No flaps" in capsys.readouterr().out
 
 
+def test_what_one_switch_did_is_told_of_the_switch_and_of_no_cable(
+    hub: FakeHub, url: str, capsys: Out
+) -> None:
+    flaps = [outage(f"flap-{n}", node=f"node{n}", down=NOW - 60, up=NOW - 58) for n in range(3)]
+    hub.happens(
+        *flaps,
+        incident(
+            nodes=("node0", "node1", "node2"),
+            shared_cause="leaf-1: 3 ports of 3 nodes within 0.0 s",
+            causes=tuple(cause(f"flap-{n}", node=f"node{n}", probability=0.32) for n in range(3)),
+            begin=NOW - 60,
+            end=NOW - 50,
+        ),
+    )
+
+    assert main(["why", "--url", url]) == 0
+    told = capsys.readouterr().out
+    assert "caused by leaf-1: 3 ports of 3 nodes within 0.0 s, job 4711" in told
+    assert "verdict      leaf-1: 3 ports of 3 nodes within 0.0 s, with 96" in told
+    assert main(["incidents", "--url", url]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "leaf-1: 3 ports" in told
+    assert "96" in told
+    assert "node1" not in told
+
+
+def test_an_outage_that_no_job_used_is_among_the_evidence_of_its_incident(
+    hub: FakeHub, url: str, capsys: Out
+) -> None:
+    alone: dict[str, Any] = {"job": None, "verdict": "no_job", "causes": (), "symptoms": ()}
+    told = incident(nodes=("node1",), flaps=("flap-1",), begin=NOW - 60, end=NOW - 50, **alone)
+    hub.happens(outage("flap-1", node="node1", down=NOW - 60, up=NOW - 58), told)
+
+    assert main(["why", "--url", url]) == 0
+    assert "node1 mlx5_0/1 goes down flap-1" in " ".join(capsys.readouterr().out.split())
+    assert main(["flaps", "--url", url, "--json"]) == 0
+    (flap,) = json.loads(capsys.readouterr().out)["items"]
+    assert flap["incidents"] == [told.id]
+
+
 def test_what_is_watched_names_the_node(hub: FakeHub, url: str) -> None:
     hub.hears(beat("node1"))
     hub.happens(outage("flap-1", node="node1", down=NOW - 60, up=NOW - 58))
@@ -109,6 +152,134 @@ def test_what_is_watched_names_the_node(hub: FakeHub, url: str) -> None:
 
     assert [port.port for port in seen.now.listed.items] == ["node1 mlx5_0/1"]
     assert [flap.port for flap in seen.flaps or ()] == ["node1 mlx5_0/1"]
+
+
+MODEL = ("--params", "70B", "--tokens", "4194304", "--peak", "989T", "--mfu", "0.4")
+BUDGET = ("budget", *MODEL, "--gpus", "1024", "--measured", "7.25")
+
+
+def test_a_budget_is_of_all_nodes_of_a_job_and_says_what_is_not_seen(
+    hub: FakeHub, url: str, capsys: Out
+) -> None:
+    hub.hears(beat("node1"), beat("node2"))
+    hub.hears(beat("node3"), ago_seconds=100)
+    nodes = ("node1", "node2", "node3")
+    hub.happens(*(job(f"job-{node}", node=node, since=NOW - 86_400) for node in nodes))
+    hub.happens(
+        outage("flap-1", node="node1", down=NOW - 60, up=NOW - 58),
+        stall("s1", node="node1", begin=NOW - 60, end=NOW - 50),
+        stall("s2", node="node2", begin=NOW - 60, end=NOW - 50, stall_class="remote"),
+        incident(nodes=nodes, causes=(cause("flap-1", node="node1"),), begin=NOW - 60),
+    )
+
+    assert main([*BUDGET, "--url", url]) == 0
+
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= WIDEST
+    told = " ".join(out.split())
+    for sentence in (
+        "by 3 nodes' links",
+        "of it flaps 0.000839 s as measured in traffic",
+        "retransmissions not seen a hub hears of none: ask each node's agent",
+        "Not a link of the nodes that tell of job 4711: flaps there explain 0.0% of the gap.",
+        "In 24.0 h 3 nodes' ports flapped 1 times",
+        "24 of 1,024 GPUs are on nodes that told of job 4711: of the links of the others nothing",
+        "Nothing is heard now of node3: what flapped there since is not in it.",
+        "http://NODE:19315",
+    ):
+        assert sentence in told, sentence
+    assert "links of other nodes" not in told
+
+    assert main([*BUDGET, "--url", url, "--job", "4711", "--node", "node2"]) == 0
+    assert "In 24.0 h one node's ports flapped 0 times" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_budget_of_a_job_that_is_not_said_or_not_known_is_wrong_input(
+    hub: FakeHub, url: str, capsys: Out
+) -> None:
+    hub.hears(beat("node1"), beat("node2", jobs=("4712",)))
+
+    assert main([*BUDGET, "--url", url]) == 2
+    said = "--job: the id of a job is needed at a hub; running now: 4711, 4712"
+    assert said in capsys.readouterr().err
+    assert main([*BUDGET, "--url", url, "--job", "4713"]) == 2
+    assert "no node tells of job 4713 in that time" in capsys.readouterr().err
+
+
+def test_the_samples_around_an_outage_are_at_its_node(hub: FakeHub, url: str, capsys: Out) -> None:
+    hub.happens(outage("flap-1", node="node1", down=NOW - 60, up=NOW - 58))
+
+    assert main(["flaps", "flap-1", "--url", url]) == 0
+
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("flap-1: node1 mlx5_0/1, flap, closed")
+    assert "stay with its node: flapd flaps flap-1 --url http://node1:19315" in out
+
+
+def test_ports_are_shown_up_or_down_and_those_of_one_node_alone(
+    hub: FakeHub, url: str, capsys: Out
+) -> None:
+    hub.hears(beat("node1"), beat("node2", port(up=False)))
+
+    assert main(["ports", "--url", url]) == 0
+    both = capsys.readouterr()
+    assert main(["ports", "--url", url, "--node", "node2"]) == 0
+    one = capsys.readouterr().out
+
+    rows = {row.split()[0]: row.split() for row in both.out.splitlines() if row.startswith("node")}
+    assert ("up" in rows["node1"], "down" in rows["node2"]) == (True, True)
+    assert "node1" not in one
+    assert "there are more" not in both.err
+    assert main(["ports", "--url", url, "--node", "node3"]) == 2
+    assert "there is no node node3" in capsys.readouterr().err
+
+
+def test_where_there_are_more_ports_than_are_listed_it_says_so(
+    hub: FakeHub, url: str, capsys: Out
+) -> None:
+    eight = [port(key=f"{n}/1", port=f"mlx5_{n}/1") for n in range(8)]
+    hub.hears(*(beat(f"node{number}", *eight) for number in range(126)))
+
+    assert main(["ports", "--url", url]) == 0
+
+    assert "these are the first 1000: there are more; --node N" in capsys.readouterr().err
+
+
+def test_advice_goes_by_the_timeouts_of_the_one_job_that_runs_on_many_nodes(
+    hub: FakeHub, url: str, capsys: Out
+) -> None:
+    hub.hears(beat("node1"), beat("node2"))
+    hub.happens(*(job(f"job-{node}", node=node, since=NOW - 600) for node in ("node1", "node2")))
+    hub.happens(outage("flap-1", node="node1", down=NOW - 60, up=NOW - 58))
+
+    assert main(["advise", "--url", url, "--json"]) == 0
+
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["job"] == "4711"
+    assert "jobs run here" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["maintenance"], "run `flapd maintenance` there"),
+        (["repaired", "mlx5_0/1"], "run `flapd repaired` there"),
+        (["record", "-o", "recorded"], "run `flapd record` there"),
+    ],
+)
+def test_what_is_done_on_a_node_is_not_done_at_a_hub(
+    url: str, words: list[str], said: str, tmp_path: Path, capsys: Out,
+    monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    assert url
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "hub.toml"
+    config.write_text(f'paths.socket = "{tmp_path}/hub.sock"\n')
+
+    assert main([*words, "--config", str(config)]) == 3
+
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "recorded").exists()
 
 
 def test_a_node_is_unhealthy_only_where_the_hub_lets_it_be(

@@ -108,3 +108,17 @@ def test_what_the_table_has_no_room_for_stands_below_it(
         "missed a down",
     ):
         assert words in out
+
+
+def test_a_node_of_a_hub_is_never_taken_for_this_one(
+    here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert here.command("ports", "--node", "node3") == 3
+    assert "no agent answers" in capsys.readouterr().err
+
+    assert here.command("ports", "--node", "node3", "--from", "capture.tar") == 2
+    assert "--node and --from do not go together" in capsys.readouterr().err
+
+    with agent_at(here, (), (view(),)):
+        assert here.command("ports", "--node", "node3") == 2
+    assert "--node: there is no such parameter here" in capsys.readouterr().err

@@ -1,9 +1,8 @@
 """A node's history with its one writer, and an outbox and publisher on it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,16 @@ NODE = "node17"
 BEAT_SECONDS = 0.05
 
 
+def _vitals() -> Vitals:
+    return Vitals(Snapshot(boot="boot-1"), ("why",), None, 5, 6)
+
+
 class Telling:
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self, directory: Path, node: str = NODE, vitals: Callable[[], Vitals] = _vitals
+    ) -> None:
         path = directory / "history.sqlite"
+        self.node, self._vitals = node, vitals
         self.history = History(path)
         self.reader = HistoryReader(path)
         self.writer = ThreadPoolExecutor(1)
@@ -46,10 +52,10 @@ class Telling:
     def publish(self, *servers: str, **settings: Any) -> Publisher:
         self.publisher = Publisher(
             FleetSettings(servers, **settings),
-            NODE,
+            self.node,
             self.reader,
             self.outbox(),
-            partial(Vitals, Snapshot(boot="boot-1"), ("why",), None, 5, 6),
+            self._vitals,
             pauses=lambda: repeat(0.05),
             beat_seconds=BEAT_SECONDS,
         )
@@ -67,8 +73,10 @@ class Telling:
 
 
 @contextmanager
-def telling(directory: Path) -> Iterator[Telling]:
-    found = Telling(directory)
+def telling(
+    directory: Path, node: str = NODE, vitals: Callable[[], Vitals] = _vitals
+) -> Iterator[Telling]:
+    found = Telling(directory, node, vitals)
     try:
         yield found
     finally:

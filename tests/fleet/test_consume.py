@@ -251,15 +251,15 @@ async def test_what_is_not_of_the_node_under_whose_name_it_came_is_refused(
     subject = event_subject("default", NODE, "flap")
     for body in (encode(told), b"\xc1 no MessagePack", newer):
         await teller.publish(subject, body)
-    await tell(teller, [outage("inside", node="node18")])
+    await tell(teller, [outage("inside", node="node18"), incident(nodes=(NODE, "node18"))])
     await tell(teller, [good])
     store = Store()
 
     async with reading(store, server.url) as consumer:
-        await until(lambda: store.position.seq == 5, "all of it")
+        await until(lambda: store.position.seq == 6, "all of it")
 
     assert store.events == [good]
-    assert consumer.state.refused == 4
+    assert consumer.state.refused == 5
 
 
 async def test_another_cluster_of_the_same_stream_is_left_out(

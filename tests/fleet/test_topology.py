@@ -38,6 +38,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_topology(tmp_path / "none.csv")
 
 
+def test_a_fifo_that_nobody_writes_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+
+    with pytest.raises(FlapdError, match="fifo is no regular file"):
+        read_topology(tmp_path / "fifo")
+
+
 def test_a_file_without_end_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "large"
     file.touch()

@@ -20,10 +20,10 @@ QUERY = "params=70e9&tokens=4194304&gpus=1024&peak=989e12&mfu=0.4"
 MEASURED = 7.247725
 
 
-def lasted(name: str, seconds: float, **changes: Any) -> Outage:
+def lasted(name: str, seconds: float, age: float = 3600.0, **changes: Any) -> Outage:
     """An outage of an hour ago that lasted just so long."""
     wall_ns = time.time_ns() - time.monotonic_ns()
-    began_ns = time.monotonic_ns() - 3600 * SECOND_NS
+    began_ns = time.monotonic_ns() - round(age * SECOND_NS)
     ended_ns = began_ns + round(seconds * SECOND_NS)
     down, up = Edge(began_ns, began_ns, wall_ns), Edge(ended_ns, ended_ns, wall_ns)
     return with_length(replace(outage(name), **{"down": down, "up": up, **changes}))
@@ -64,7 +64,7 @@ async def test_the_projection_needs_no_measured_time(tmp_path: Path) -> None:
 
 
 async def test_flaps_of_the_period_explain_their_part_of_the_gap(tmp_path: Path) -> None:
-    flaps = [lasted(f"f{n}", 2.0) for n in range(24)]
+    flaps = [lasted(f"f{n}", 2.0, 3600.0 + 60 * n) for n in range(24)]
     agent = FakeAgent(tmp_path, [*flaps, lasted("dead", 60.0), lasted("own", 9.0, cause="admin")])
 
     found = await told(agent, tmp_path, f"&measured={MEASURED}")

@@ -175,7 +175,7 @@ async def test_an_incident_is_told_with_its_evidence(tmp_path: Path) -> None:
     assert item["regimes"] == {"absorbed": 0.98, "hidden": 0.02}
     evidence = {name: one.pop(name) for name in ("flaps", "faults", "stalls", "job_item")}
     assert one == item
-    assert evidence["flaps"] == [{**flap, "black_box": False}]
+    assert evidence["flaps"] == [{**flap, "black_box": None}]
     assert [found["id"] for found in evidence["faults"]] == ["fault-1"]
     assert [found["id"] for found in evidence["stalls"]] == ["stall-1"]
     assert evidence["job_item"]["id"] == "job-1"

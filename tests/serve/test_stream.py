@@ -81,7 +81,7 @@ async def test_what_happens_from_now_on_is_told_as_the_list_tells_it(tmp_path: P
 
     assert [first[:2], second[:2]] == [("flap", 2), ("flap", 3)]
     assert (first[2]["id"], first[2]["status"]) == ("now", "open")
-    assert [second[2]] == listed
+    assert [{**second[2], "black_box": False}] == listed
 
 
 async def test_a_change_of_a_port_is_told_with_the_port_as_it_is(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ SMALL_DISK = """
     path = Path(sys.argv[1]) / "history.sqlite"
     history, _ = open_history(path, 30 * 10**9)
     filler = path.with_name("filler")
-    filler.write_bytes(bytes(600_000))
+    filler.write_bytes(bytes(500_000))
     number = refused = 0
     while refused < 3:
         events = [outage(f"{number}-{n}") for n in range(20)]

@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from flapd.model.event import Event
-from flapd.store.flap_query import FlapQuery
+from flapd.store.flap_query import FlapQuery, find_flaps
 from flapd.store.history import History
 from flapd.store.history_reader import HistoryReader
 from flapd.store.intake import Intake
-from flapd.store.job_queries import FaultQuery, IncidentQuery, JobQuery, StallQuery
+from flapd.store.job_queries import (
+    FaultQuery,
+    IncidentQuery,
+    JobQuery,
+    StallQuery,
+    find_incidents,
+)
 from tests.store.jobs import cause, fault, incident, job, stall
 from tests.store.outages import outage, outages
 
@@ -28,7 +34,9 @@ _PARTS = (
     "SELECT id, revision, node, body, job, rank FROM faults",
     "SELECT id, revision, node, body FROM stalls",
     "SELECT id, revision, body FROM incidents",
-    "SELECT flap, incident, link_job, link_port, link_node FROM flap_incidents",
+    "SELECT flap, incident, link_port, link_node FROM flap_incidents",
+    "SELECT link_job, incident, incident_facet FROM incident_jobs",
+    "SELECT link_job, incident, flap, flap_down_unix_ns FROM flap_jobs",
     "SELECT node, incident FROM incident_nodes",
     "SELECT id, revision, body FROM journal",
 )
@@ -201,3 +209,57 @@ def test_an_incident_that_hit_several_jobs_is_found_by_each(tmp_path: Path) -> N
         assert found(job="4712") == ["both"]
         assert found(job="4713") == ["other"]
         assert found(job="4714") == []
+
+
+def test_the_flaps_of_an_incident_of_several_jobs_are_found_by_each(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    causes = (cause("a"), cause("b", port="mlx5_1/1"))
+    shared: dict[str, Any] = {"job": None, "nodes": ("node17",), "flap_gpu_seconds": {}}
+    both = incident("both", jobs=("4711", "4712"), causes=causes, **shared)
+    one = incident("one", causes=(cause("c"),), flap_gpu_seconds={})
+    with closing(store.history), a_reader(store) as reader:
+
+        def flaps(job: str) -> list[str]:
+            return [one.id for one in reader.flaps(FlapQuery(job=job)).items]
+
+        def incidents(**asked: Any) -> list[str]:
+            return [one.id for one in reader.incidents(IncidentQuery(**asked)).items]
+
+        store.take(outage("a"), both)
+        store.take(outage("b", down=20, up=22), outage("c"), one)
+
+        assert (flaps("4711"), flaps("4712"), flaps("4713")) == (["b", "c", "a"], ["b", "a"], [])
+        assert incidents(job="4712", port="mlx5_1/1") == ["both"]
+        assert incidents(job="4711", port="mlx5_1/1") == ["both"]
+        assert incidents(job="4712", port="mlx5_1/1", node="node18") == []
+
+        later = incident("both", 1, jobs=("4712", "4713"), causes=causes[:1], **shared)
+        store.take(later, outage("a", 2, down=30, up=32))
+
+        assert (flaps("4711"), flaps("4712"), flaps("4713")) == (["c"], ["a"], ["a"])
+
+
+@pytest.mark.parametrize("asked", [{}, {"port": "mlx5_0/1"}, {"node": "node1"}])
+@pytest.mark.parametrize("kind", ["flaps", "incidents"])
+def test_what_hit_a_job_is_found_without_looking_at_what_hit_others(
+    kind: str, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    store = Store(tmp_path)
+    plans: list[str] = []
+    with closing(store.history), closing(sqlite3.connect(store.path)) as connection:
+        store.take(outage("a"), incident(causes=(cause("a"),)))
+        connection.set_trace_callback(plans.append)
+        if kind == "flaps":
+            find_flaps(connection, FlapQuery(job="4711", **asked))
+        else:
+            find_incidents(connection, IncidentQuery(job="4711", **asked))
+        connection.set_trace_callback(None)
+        asked_for = [text for text in plans if "ORDER BY" in text and "_down_unix_ns DESC" in text]
+        asked_for += [text for text in plans if "incident_begin_unix_ns DESC" in text]
+
+        steps = [
+            row[3] for text in asked_for for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")
+        ]
+
+    assert any(f"{kind}_of_job (link_job=?" in step for step in steps)
+    assert not [step for step in steps if step.startswith("SCAN") or "TEMP B-TREE" in step]

@@ -9,6 +9,7 @@ import pytest
 
 from flapd.model.errors import FlapdError
 from flapd.model.event import Outage
+from flapd.store.body import encoded_event
 from flapd.store.flap_query import FlapQuery
 from flapd.store.history import History, open_history
 from flapd.store.history_reader import HistoryReader
@@ -104,6 +105,42 @@ def test_a_history_without_jobs_takes_them_from_then_on(tmp_path: Path) -> None:
         assert reader.incidents(IncidentQuery(port="mlx5_0/1")).items == [incident()]
         told = [event for _seq, event in reader.events_after(7, 10)]
         assert told == [incident(), job(), fault(), stall()]
+
+
+def test_the_jobs_of_incidents_that_were_kept_before_are_still_found(tmp_path: Path) -> None:
+    """As version 4 left them: what hit several jobs was kept apart, and not with its outages."""
+    path = tmp_path / "history.sqlite"
+    first_version(path)
+    of_one, of_both = incident("one"), incident("both", job=None, jobs=("4711", "4712"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        migrate(connection, path, MIGRATIONS[:4])
+        connection.execute("INSERT INTO incident_facets VALUES (1, 'caused', 'absorbed', '', 9)")
+        for told in (of_one, of_both):
+            row = (told.id, told.job, unix(10), unix(15), encoded_event(told))
+            connection.execute(
+                "INSERT INTO incidents (id, revision, seq, facet, job, begin_unix_ns, end_unix_ns,"
+                " body) VALUES (?, 0, 0, 1, ?, ?, ?, ?)",
+                row,
+            )
+            connection.execute(
+                "INSERT INTO flap_incidents (flap, incident, link_job, link_port, flap_facet,"
+                " flap_down_unix_ns, incident_facet, incident_begin_unix_ns)"
+                " SELECT id, ?, ?, port, facet, down_unix_ns, 1, ? FROM flaps",
+                (told.id, told.job, unix(10)),
+            )
+        connection.executemany(
+            "INSERT INTO incident_jobs VALUES (?, 'both')", [("4711",), ("4712",)]
+        )
+
+    with closing(History(path)), closing(HistoryReader(path)) as reader:
+        found = {
+            job: [one.id for one in reader.incidents(IncidentQuery(job=job)).items]
+            for job in ("4711", "4712", "4713")
+        }
+        assert found == {"4711": ["one", "both"], "4712": ["both"], "4713": []}
+        assert reader.flaps(FlapQuery(job="4712")).items == [FLAP]
+        assert reader.losses(["a"])["a"].incidents == ("both", "one")
+        assert len(reader.incidents(IncidentQuery(port="mlx5_0/1")).items) == 2
 
 
 def test_a_new_history_gives_space_back_from_the_start(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Step fabric: how much of a training step flaps, stalls and retransmissions took."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -11,10 +12,17 @@ from flapd.core.cost.durations import Length
 from flapd.core.cost.inputs import Inputs
 from flapd.core.cost.price import regime_of
 from flapd.core.cost.step import Gap, StepTimes, Training, gap
+from flapd.core.spans import length
 from flapd.model.given import Given
 from flapd.model.loss import Range
 
-_NOTHING = Range(0.0, 0.0, 0.0)
+
+class Flapped(NamedTuple):
+    """One outage."""
+
+    at_seconds: float
+    """When it began, since a moment that is the same for all."""
+    length: Length
 
 
 class Waited(msgspec.Struct, frozen=True):
@@ -24,7 +32,7 @@ class Waited(msgspec.Struct, frozen=True):
     deaths: int
     """Of these, those that by the nominal timers killed it: they lengthen no step."""
     seconds: Range
-    """For which it stood still in the others."""
+    """For which it stood still in the others; what several did at one time counts once."""
     more: bool = False
     """There were more, older ones, that were not looked at."""
 
@@ -38,14 +46,33 @@ class Resent(msgspec.Struct, frozen=True):
     """That those which waited for a timer can have cost, one after the other."""
 
 
+class Tellers(msgspec.Struct, frozen=True):
+    """The nodes whose links a hub speaks of."""
+
+    job: str
+    nodes: int
+    """That told of the job in the period."""
+    gpus: int
+    """Of the job, on these: of any others no link is seen."""
+    silent: tuple[str, ...] = ()
+    """Those of them of which nothing is heard now: what their links did since is not seen."""
+
+
 class Fabric(msgspec.Struct, frozen=True):
-    """What this node saw of the fabric in a period; None = it cannot be told."""
+    """What one node, or all of a job, saw of the fabric in a period; None: it cannot be told."""
 
     over_seconds: float
     waited: Waited
     stalled_seconds: dict[str, float] | None = None
-    """Traffic that stood still, by class; None: not seen, or not to be told."""
+    """Traffic that stood still, by class; None: not seen, or not to be told.
+
+    Each moment counts once, whoever tells of it.
+    """
     resent: Resent | None = None
+    stalled_more: bool = False
+    """There were more stalls, older ones, that were not looked at."""
+    tellers: Tellers | None = None
+    """None: one node, of its own ports."""
 
 
 class Unseen(msgspec.Struct, frozen=True):
@@ -93,6 +120,14 @@ UNSEEN: tuple[Unseen, ...] = (
         "a flap anywhere stalls all ranks, and an agent sees its own ports",
     ),
 )
+UNSEEN_BY_HUB: tuple[Unseen, ...] = (
+    *UNSEEN[:-1],
+    Unseen(
+        "retransmissions",
+        "this question to the agent of each node of the job: --url http://NODE:19315",
+        "counters stay with their node: a hub hears of flaps and stalls, and of no packet",
+    ),
+)
 
 
 class StepAnswer(msgspec.Struct, frozen=True):
@@ -113,16 +148,16 @@ class StepAnswer(msgspec.Struct, frozen=True):
     unseen: tuple[Unseen, ...] = UNSEEN
 
 
-def waited(lengths: Sequence[Length], inputs: Inputs) -> Waited:
-    """What flaps of these lengths mean to a job; `inputs` says everything else."""
+def waited(flaps: Sequence[Flapped], inputs: Inputs) -> Waited:
+    """What these flaps mean to a job; `inputs` says everything else."""
     stalls, deaths = [], 0
-    for one in lengths:
-        of_this = replace(inputs, down_seconds=_given(one))
+    for flap in flaps:
+        of_this = replace(inputs, down_seconds=_given(flap.length))
         if regime_of(of_this.likely()) in ("hidden", "absorbed"):
-            stalls.append(_stall(of_this))
+            stalls.append((flap.at_seconds, _stall(of_this)))
         else:
             deaths += 1
-    return Waited(flaps=len(lengths), deaths=deaths, seconds=_sum(stalls))
+    return Waited(flaps=len(flaps), deaths=deaths, seconds=_together(stalls))
 
 
 def _given(length: Length) -> Given[float]:
@@ -136,11 +171,13 @@ def _stall(inputs: Inputs) -> Range:
     return lost_range(regime, inputs, budget_of(inputs))[0]
 
 
-def _sum(ranges: Iterable[Range]) -> Range:
-    total = _NOTHING
-    for one in ranges:
-        total = Range(total.low + one.low, total.likely + one.likely, total.high + one.high)
-    return total
+def _together(stalls: Sequence[tuple[float, Range]]) -> Range:
+    """By when each began: a job that stands still for one flap does not do so again for another."""
+    return Range(
+        length((at, at + one.low) for at, one in stalls),
+        length((at, at + one.likely) for at, one in stalls),
+        length((at, at + one.high) for at, one in stalls),
+    )
 
 
 def step_answer(
@@ -155,9 +192,10 @@ def step_answer(
     What traffic showed counts before what the model says.
     """
     projected = training.step_seconds(mfu)
+    unseen = UNSEEN if fabric is None or fabric.tellers is None else UNSEEN_BY_HUB
     if measured is None or fabric is None:
         found = None if measured is None else gap(training, mfu=mfu, measured=measured)
-        return StepAnswer(projected, measured, found, fabric, step_times=step_times)
+        return StepAnswer(projected, measured, found, fabric, step_times=step_times, unseen=unseen)
     share = measured / fabric.over_seconds
     stalls = fabric.stalled_seconds
     local = None if stalls is None else stalls.get("local_link", 0.0)
@@ -177,6 +215,7 @@ def step_answer(
         stalls_seconds=None if stalls is None else {k: s * share for k, s in stalls.items()},
         retransmissions_seconds=_resent_a_step(fabric.resent, measured),
         step_times=step_times,
+        unseen=unseen,
     )
 
 

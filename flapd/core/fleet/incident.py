@@ -15,7 +15,7 @@ from flapd.core.fleet.sums import (
     sum_of_ranges,
 )
 from flapd.core.fleet.topology import Topology
-from flapd.core.incident.incidents import incident_of
+from flapd.core.incident.incidents import MOST_FLAPS, incident_of
 from flapd.model.incident import Incident, Verdict
 
 MOST_NODES = 256
@@ -49,6 +49,7 @@ def fleet_incident_of(story: FleetStory, topology: Topology) -> Incident:
         shared_cause=None if story.shared is None else story.shared.words,
         explanation=tuple(explanation_of(story, told, topology)),
         flap_gpu_seconds={} if story.shared else whole.flap_gpu_seconds,
+        flaps=_flaps(story),
     )
 
 
@@ -93,6 +94,12 @@ def _gpu(incident: Incident) -> float:
 def _only(names: Iterable[str]) -> str | None:
     found = set(names)
     return found.pop() if len(found) == 1 else None
+
+
+def _flaps(story: FleetStory) -> tuple[str, ...]:
+    """Of what took many ports down at once the first of them, whether they hit a job or not."""
+    shared = (one.id for one in (story.shared.outages if story.shared else ()))
+    return tuple(dict.fromkeys([*shared, *story.outages]))[:MOST_FLAPS]
 
 
 def _nodes(story: FleetStory, whole: Incident) -> tuple[str, ...]:

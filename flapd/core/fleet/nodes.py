@@ -64,7 +64,7 @@ class _Heard:
     def __init__(self) -> None:
         self.beat: Heartbeat | None = None
         self.seen_ns: int | None = None
-        self.unreadable: frozenset[str] = frozenset()
+        self.readable: frozenset[str] = frozenset()
         self.ethernet: frozenset[str] = frozenset()
         self.view: NodeView | None = None
         """As it is shown until the next heartbeat, or until that is missed."""
@@ -74,7 +74,7 @@ class _Heard:
         if self.beat is not None and _was_set(self.beat, beat):
             self._ahead_ns.clear()
         self.beat, self.seen_ns, self.view = beat, received_ns, None
-        self.unreadable = frozenset(port.key for port in beat.ports if not port.readable)
+        self.readable = frozenset(port.key for port in beat.ports if port.readable)
         self.ethernet = frozenset(one.key for one in beat.ports if one.link_layer == ETHERNET)
         self._ahead_ns.append(beat.sent_unix_ns - received_ns)
 
@@ -134,9 +134,11 @@ class Nodes:
         return heard is not None and key in heard.ethernet
 
     def is_readable(self, node: str, key: str) -> bool:
-        """The port, as far as its node says anything."""
+        """The port, as far as its node says anything; one that is gone is not among its ports."""
         heard = self._heard.get(node)
-        return heard is None or key not in heard.unreadable
+        if heard is None or heard.beat is None or not heard.beat.ports:
+            return True
+        return key in heard.readable
 
     def shift_ns(self, node: str, wall_offset_ns: int | None = None) -> int:
         """By which the node's wall clock was ahead.

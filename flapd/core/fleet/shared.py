@@ -1,7 +1,7 @@
 """Shared: many ports of many nodes that went down at once have one cause, not one each."""
 
+import math
 from bisect import bisect_left, insort
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -20,13 +20,15 @@ _NEXT_WITHIN_NS = 3 * SECOND_NS // 2
 """From one down to the next: clocks of nodes differ, and a switch lets go of its ports in turn."""
 _LONGEST_NS = 5 * SECOND_NS
 """From the first down to the last."""
-_BEFORE_NS = 3600 * SECOND_NS
-_MORE_THAN_USUAL = 5.0
+_HOUR_NS = 3600 * SECOND_NS
+_SHORTEST_NS = 60 * SECOND_NS
+"""In which it is not known how often ports flap."""
+_MOST_BY_CHANCE = 1e-3
+"""An hour: what chance alone brings together more often has no cause."""
 _WIDEST_NS = 5 * SECOND_NS
 """A down that is known less sharply stands beside any other."""
 _OF_THE_FABRIC: frozenset[Cause] = frozenset({"link", "subnet", "unknown"})
 """The others a node did to itself."""
-_NEARLY_ALL = 0.9
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -60,7 +62,7 @@ class _Bunch:
     def __init__(self, outages: Sequence[Outage]) -> None:
         self.outages = outages
         self.begin_ns, self.last_ns = begin_ns(outages[0]), begin_ns(outages[-1])
-        self.nodes = len({one.node for one in outages})
+        self.nodes = _nodes(outages)
         self._causes: Sequence[Shared] | None = None
 
     def causes(self, topology: Topology) -> Sequence[Shared]:
@@ -108,8 +110,13 @@ class Downs:
         if self._changed_at is not None:
             self._bunch_from(self._changed_at)
             self._changed_at = None
-        unusual = (one for place, one in self._bunches.items() if self._is_unusual(place, one))
-        return [shared for bunch in unusual for shared in bunch.causes(topology)]
+        return [
+            shared
+            for place, bunch in self._bunches.items()
+            if bunch.nodes >= LEAST_NODES
+            for shared in bunch.causes(topology)
+            if self._is_unusual(place, bunch, topology.share_of(shared.switch), shared.nodes)
+        ]
 
     def _bunch_from(self, changed_at: _Place) -> None:
         """Of what begins earlier the last may now end elsewhere; the others stay."""
@@ -138,27 +145,48 @@ class Downs:
             yield first, place
             first = place
 
-    def _is_unusual(self, start: _Place, bunch: _Bunch) -> bool:
-        """Where ports flap all the time, some do so together for nothing."""
-        if bunch.nodes < LEAST_NODES:
-            return False
-        earlier = bisect_left(self._order, (bunch.begin_ns - _BEFORE_NS, ""))
-        before = bisect_left(self._order, start) - earlier
-        expected = before * max(bunch.last_ns - bunch.begin_ns, _NEXT_WITHIN_NS) / _BEFORE_NS
-        return bunch.nodes >= LEAST_NODES + _MORE_THAN_USUAL * expected
+    def _is_unusual(self, start: _Place, bunch: _Bunch, share: float, nodes: int) -> bool:
+        """Where ports flap all the time, some do so together for nothing.
+
+        `share` is that of the ports which are concerned in all ports of the fleet.
+        """
+        since_ns = max(bunch.begin_ns - _HOUR_NS, self._order[0][0])
+        before = bisect_left(self._order, start) - bisect_left(self._order, (since_ns, ""))
+        an_hour = share * before * _HOUR_NS / max(bunch.begin_ns - since_ns, _SHORTEST_NS)
+        width_ns = max(bunch.last_ns - bunch.begin_ns, _NEXT_WITHIN_NS)
+        others = at_least(nodes - 1, an_hour * width_ns / _HOUR_NS)
+        return an_hour * others <= _MOST_BY_CHANCE
+
+
+def at_least(count: int, expected: float) -> float:
+    """The chance of so many or more where so many are expected (Poisson)."""
+    left, exactly = 1.0, math.exp(-expected)
+    for number in range(count):
+        left -= exactly
+        exactly *= expected / (number + 1)
+    return max(0.0, left)
 
 
 def _causes_of(bunch: Sequence[Outage], topology: Topology) -> Iterator[Shared]:
-    """The switch that nearly all are of, without the others; or all of them."""
-    switches = {one.id: _switch(one, topology) for one in bunch}
-    switch, count = Counter(switches.values()).most_common(1)[0]
-    if switch is not None and count >= _NEARLY_ALL * len(bunch):
-        found = _shared([one for one in bunch if switches[one.id] == switch], switch)
-        is_part = found.ports >= _PART_OF_SWITCH * topology.ports_of(switch)
-    else:
-        found, is_part = _shared(bunch, None), False
-    if found.nodes >= (LEAST_NODES if is_part else LEAST_NODES_ANYWHERE):
-        yield found
+    """A switch without what went beside it; where that is several, or much went beside, all."""
+    by_switch: dict[str | None, list[Outage]] = {}
+    for one in bunch:
+        by_switch.setdefault(_switch(one, topology), []).append(one)
+    died = {name for name, group in by_switch.items() if _is_switch(name, group, topology)}
+    beside = [one for name in by_switch.keys() - died for one in by_switch[name]]
+    if died and _nodes(beside) < LEAST_NODES_ANYWHERE:
+        of_died = [one for one in bunch if _switch(one, topology) in died]
+        yield _shared(of_died, died.pop() if len(died) == 1 else None)
+    elif _nodes(bunch) >= LEAST_NODES_ANYWHERE:
+        yield _shared(bunch, None)
+
+
+def _is_switch(name: str | None, outages: Sequence[Outage], topology: Topology) -> bool:
+    """So much of it went that it did, and not each cable."""
+    if name is None:
+        return False
+    is_part = _ports(outages) >= _PART_OF_SWITCH * topology.ports_of(name)
+    return _nodes(outages) >= (LEAST_NODES if is_part else LEAST_NODES_ANYWHERE)
 
 
 def _shared(outages: Sequence[Outage], switch: str | None) -> Shared:
@@ -166,9 +194,17 @@ def _shared(outages: Sequence[Outage], switch: str | None) -> Shared:
         outages=tuple(outages),
         switch=switch,
         key=min(one.id for one in outages),
-        nodes=len({one.node for one in outages}),
-        ports=len({(one.node, one.key) for one in outages}),
+        nodes=_nodes(outages),
+        ports=_ports(outages),
     )
+
+
+def _nodes(outages: Sequence[Outage]) -> int:
+    return len({one.node for one in outages})
+
+
+def _ports(outages: Sequence[Outage]) -> int:
+    return len({(one.node, one.key) for one in outages})
 
 
 def _switch(outage: Outage, topology: Topology) -> str | None:

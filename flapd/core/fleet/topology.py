@@ -56,6 +56,11 @@ class Topology:
         """That the file says are at its other ends."""
         return self._ports.get(switch, 0)
 
+    def share_of(self, switch: str | None) -> float:
+        """Of all ports that the file names, those at its other ends; 1 where there is no switch."""
+        whole = sum(self._ports.values())
+        return 1.0 if switch is None or not whole else self.ports_of(switch) / whole
+
     def peer_of(self, node: str, port: str, guid: str | None) -> Peer | None:
         """None: the file does not say."""
         if guid is not None and self._by_guid and (plain := plain_guid(guid)) is not None:

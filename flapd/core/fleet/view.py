@@ -11,8 +11,8 @@ from flapd.core.fleet.scenes import Around
 from flapd.core.fleet.stories import Stories
 from flapd.core.fleet.story import FleetStory
 from flapd.core.fleet.topology import Topology
-from flapd.core.fleet.totals import FleetTotals
-from flapd.core.incident.telling import Telling, Told
+from flapd.core.fleet.totals import CountedLosses, FleetTotals
+from flapd.core.incident.telling import Telling, Told, is_withdrawn
 from flapd.model.event import Outage
 from flapd.model.fleet import Heartbeat, NodeEvent
 from flapd.model.incident import Incident
@@ -47,6 +47,7 @@ class FleetView:
         self._cluster, self._job, self._cost = cluster, job, cost
         self._topology = topology or Topology()
         self.totals = totals or FleetTotals()
+        self._counted = CountedLosses(self.totals)
         self._memory, self._nodes, self._stories = FleetMemory(), Nodes(), Stories()
         self._outages = AlignedOutages(self._memory.outages, self._nodes)
         self._told: dict[str, Told] = {}
@@ -64,17 +65,32 @@ class FleetView:
         self._final_ns = 0
         """What began before is told otherwise no more."""
 
-    def restore(self, told: Iterable[Incident], since_ns: int = 0) -> None:
+    def restore(
+        self, told: Iterable[Incident], since_ns: int = 0, *, superseded: Iterable[Incident] = ()
+    ) -> None:
         """Incidents of the fleet as they were told last, before anything is heard.
 
         What it is to hear again is of the time since `since_ns`: what began before stays as told.
+        Those that others took in may come back, and go on with their revisions.
         """
         self._final_ns = since_ns
-        for incident in told:
+        hidden, shown = list(superseded), list(told)
+        self._counted.restore([*hidden, *shown])
+        for incident in shown:
             # What only its node could see is in no event that is kept.
             self._memory.take_finding(incident)
-            members = [*incident.symptoms, *(cause.flap for cause in incident.causes)]
-            self._told[incident.id] = Told(incident, members, counted=not incident.open)
+        self._told.update((one.id, self._as_told(one)) for one in shown)
+        for incident in hidden:
+            self._told[incident.id] = self._as_told(incident)
+            self._told[incident.id].is_superseded = True
+
+    def _as_told(self, incident: Incident) -> Told:
+        return Told(
+            incident,
+            [*incident.symptoms, *incident.flaps],
+            counted=self._counted.is_counted(incident.id),
+            is_withdrawn=is_withdrawn(incident),
+        )
 
     def hear(self, told: NodeEvent) -> None:
         """One event of a node; cheap: nothing is worked out before `look`."""
@@ -112,6 +128,8 @@ class FleetView:
             return []
         changed = self._stories.work_out(affected, self._around(now_ns))
         told = self._telling.tell(self._stories.all, _Everything(), changed, (), self._final_ns)
+        for incident in told:
+            self._counted.take(incident)
         if self._heard > _FORGET_EVERY or _is_past(self._forgot_at_ns, _FORGET_EVERY_NS, now_ns):
             self._forget(now_ns)
         return told
@@ -119,6 +137,10 @@ class FleetView:
     def nodes(self, now_ns: int) -> tuple[NodeView, ...]:
         """All nodes that were ever heard of, by a heartbeat or an event."""
         return self._nodes.view(now_ns)
+
+    def use_topology(self, topology: Topology) -> None:
+        """For what is told from now on; what was told stays as it is."""
+        self._topology = topology
 
     def shared_cause_of(self, outage_id: str) -> str | None:
         """What many ports went down with at once, in words; None: it went down for itself."""
@@ -177,6 +199,7 @@ class FleetView:
             self._outages.renew_all()
         self._stories.keep(stays)
         self._telling.forget(cutoff_ns)
+        self._counted.forget(self._told)
 
 
 class _Everything:

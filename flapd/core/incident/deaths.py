@@ -11,9 +11,9 @@ from flapd.core.incident.attempts import back_ns, gone_ns
 from flapd.core.incident.blame import time_ns
 from flapd.core.incident.loss import Loss
 from flapd.core.incident.rework import checkpoint_age
-from flapd.core.incident.spans import Span, union
 from flapd.core.incident.story import Story, longest_ns
 from flapd.core.incident.verdict import resumed
+from flapd.core.spans import Span, union
 from flapd.model.fault import Fault
 from flapd.model.given import Given, exactly
 from flapd.model.loss import Range, Regime

@@ -20,6 +20,7 @@ from flapd.model.loss import Range
 
 MOST_SYMPTOMS = 64
 """What is told of one incident; the errors nearest to the cause first."""
+MOST_FLAPS = 256
 _MOST_CAUSES = 16
 
 
@@ -61,6 +62,7 @@ def incident_of(story: Story) -> Incident:
         explanation=tuple(_explanation(story, verdict, loss, gpu)),
         advice=advice_of(story, verdict, regime),
         flap_gpu_seconds={} if gpu is None else shares_of(gpu, story, verdict),
+        flaps=tuple(one.id for one in story.outages)[:MOST_FLAPS],
         another_cause=None if story.decisive is None else story.decisive.another,
     )
 

@@ -11,7 +11,6 @@ from flapd.core.incident.deaths import death_loss, end_loss, measured, regime_of
 from flapd.core.incident.evidence import begin_ns, end_ns
 from flapd.core.incident.loss import Loss
 from flapd.core.incident.scene import Scene
-from flapd.core.incident.spans import Span, union
 from flapd.core.incident.story import Story
 from flapd.core.incident.verdict import (
     death_of,
@@ -20,6 +19,7 @@ from flapd.core.incident.verdict import (
     was_cut_off,
     would_show,
 )
+from flapd.core.spans import Span, union
 from flapd.model.given import exactly
 from flapd.model.incident import Verdict
 from flapd.model.loss import Parts, Range, Regime

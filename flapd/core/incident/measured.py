@@ -2,9 +2,9 @@
 
 from flapd.core.cost.calibration import Ends, Measured
 from flapd.core.cost.inputs import Inputs
-from flapd.core.incident.spans import overlap
 from flapd.core.incident.story import Story
 from flapd.core.incident.verdict import resumed, verdict_of
+from flapd.core.spans import overlap
 from flapd.model.event import Outage
 from flapd.model.stall import Stall
 from flapd.model.times import SECOND_NS

@@ -3,10 +3,10 @@
 from flapd.core.incident.background import BEFORE_NS
 from flapd.core.incident.blame import Share
 from flapd.core.incident.repeats import repeats_of
-from flapd.core.incident.spans import Span
 from flapd.core.incident.story import Story
 from flapd.core.incident.windows import AHEAD_SECONDS, CLOCK_SECONDS, COLLECTIVE_SECONDS
 from flapd.core.incident.words import percent, plural, seconds
+from flapd.core.spans import Span
 from flapd.model.times import SECOND_NS
 
 _LONGEST_BUDGET_SECONDS = 600.0

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from flapd.core.cost.chance import as_many_by_chance, met_by_chance
-from flapd.core.incident.spans import Span, union
+from flapd.core.spans import Span, union
 from flapd.model.times import SECOND_NS
 
 FEWEST = 3

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from flapd.core.incident.attempts import running_at
 from flapd.core.incident.scene import Scene
-from flapd.core.incident.spans import Span, union
+from flapd.core.spans import Span, union
 from flapd.model.given import Given, exactly
 from flapd.model.job import Job
 from flapd.model.stall import StallClass

@@ -10,8 +10,8 @@ from flapd.core.incident.background import Background, downs_of
 from flapd.core.incident.evidence import Evidence, begin_ns, end_ns, newest
 from flapd.core.incident.in_order import InOrder
 from flapd.core.incident.out_of_step import OutOfStep
-from flapd.core.incident.spans import overlap
 from flapd.core.incident.terms import Terms, terms_of
+from flapd.core.spans import overlap
 from flapd.model.event import Outage
 from flapd.model.fault import Fault
 from flapd.model.job import Job

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from flapd.core.incident.blame import Blame, blame, time_ns
 from flapd.core.incident.evidence import begin_ns, end_ns
 from flapd.core.incident.scene import FOREVER_NS, LONGEST_OPEN_NS, Scene
-from flapd.core.incident.spans import Span, overlap
+from flapd.core.spans import Span, overlap
 from flapd.model.event import Outage
 from flapd.model.fault import Fault, FaultKind
 from flapd.model.incident import Verdict

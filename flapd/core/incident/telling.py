@@ -184,6 +184,7 @@ class Telling(Generic[_Story]):
             another_cause=None,
             supersedes=supersedes,
             flap_gpu_seconds={},
+            flaps=(),
         )
         self._count(told)
         yield told.incident
@@ -195,6 +196,11 @@ class Telling(Generic[_Story]):
             return
         told.counted = True
         self._count_over(incident)
+
+
+def is_withdrawn(incident: Incident) -> bool:
+    """It says so."""
+    return not {A_PAUSE, NOTHING}.isdisjoint(incident.explanation)
 
 
 def count(incident: Incident, node: str, totals: IncidentTotals) -> None:

@@ -6,9 +6,9 @@ from flapd.core.incident.attempts import latest
 from flapd.core.incident.blame import Blame, time_ns
 from flapd.core.incident.evidence import end_ns
 from flapd.core.incident.scene import Scene
-from flapd.core.incident.spans import overlap
 from flapd.core.incident.story import Story
 from flapd.core.incident.words import listed, plural
+from flapd.core.spans import overlap
 from flapd.model.fault import Fault
 from flapd.model.incident import Verdict
 from flapd.model.stall import Stall

@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from itertools import islice
 from typing import NamedTuple
 
 from aiohttp import web
@@ -24,6 +25,7 @@ from flapd.serve.parameter import span, text, whole
 from flapd.serve.query import LARGEST_LIMIT
 from flapd.serve.route import Question, Route
 from flapd.store.flap_query import FlapQuery
+from flapd.store.pages import every
 
 MOST_FLAPS = 100_000
 """Of a fleet that flaps more often the newest tell enough."""
@@ -103,12 +105,7 @@ class DrainsApi:
 
     def _outages(self, since_ns: int) -> Iterator[Outage]:
         query = FlapQuery(since_unix_ns=since_ns, limit=LARGEST_LIMIT)
-        for _page in range(MOST_FLAPS // LARGEST_LIMIT):
-            page = self._hub.history.flaps(query)
-            yield from page.items
-            if page.next is None:
-                return
-            query = FlapQuery(since_unix_ns=since_ns, limit=LARGEST_LIMIT, cursor=page.next)
+        return islice(every(self._hub.history.flaps, query), MOST_FLAPS)
 
 
 def _worst_first(one: _Wanted) -> tuple[int, str]:

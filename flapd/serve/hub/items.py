@@ -2,7 +2,7 @@
 
 import msgspec
 
-from flapd.serve.items import Interval, Peer, Witness
+from flapd.serve.items import Interval, Item, Listed, Peer, Witness
 
 
 class ClockItem(msgspec.Struct, frozen=True):
@@ -23,14 +23,12 @@ class PortCounts(msgspec.Struct, frozen=True):
     flapping: int
 
 
-class NodeItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One node, as its last heartbeat tells; of one that is silent nothing is known now."""
+class NodeItem(Item, frozen=True, kw_only=True):
+    """One node, as its last heartbeat tells; of one that is silent nothing is known now.
 
-    id: str
-    revision: int
-    """How far its journal went."""
-    durable: bool = True
-    node: str
+    Its revision is how far its journal went.
+    """
+
     health: str
     """`healthy`, `unhealthy`, or `unknown` where it is silent."""
     reasons: list[str]
@@ -51,9 +49,8 @@ class NodeItem(msgspec.Struct, frozen=True, kw_only=True):
     """What of jobs it cannot see."""
 
 
-class NodeList(msgspec.Struct, frozen=True):
-    items: list[NodeItem]
-    next: str | None = None
+class NodeList(Listed[NodeItem], frozen=True):
+    """Of /nodes."""
 
 
 class FleetPort(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,18 +87,13 @@ class FleetPort(msgspec.Struct, frozen=True, kw_only=True):
     peer: Peer | None
 
 
-class FleetPortList(msgspec.Struct, frozen=True):
-    items: list[FleetPort]
-    next: str | None = None
+class FleetPortList(Listed[FleetPort], frozen=True):
+    """Of /ports."""
 
 
-class ChangeItem(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeItem(Item, frozen=True, kw_only=True):
     """What changed about a port of a node."""
 
-    id: str
-    revision: int
-    durable: bool = True
-    node: str
     port: str
     guid: str | None
     kind: str

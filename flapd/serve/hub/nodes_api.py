@@ -28,7 +28,7 @@ _PORT = (
     text("device", "a device such as mlx5_0", "path"),
     text("number", "the number of a port", "path"),
 )
-_BEHIND_NODE = "\n"
+_BEHIND = "\n"
 """Between a node and a port in a cursor; it stands in no name."""
 
 
@@ -93,12 +93,13 @@ class NodesApi:
 
     def _port_page(self, question: Question) -> FleetPortList:
         node, limit = question.values["node"], question.values["limit"]
-        after, _, port = (question.values["cursor"] or "").partition(_BEHIND_NODE)
+        after, _, place = (question.values["cursor"] or "").partition(_BEHIND)
+        port, _, key = place.partition(_BEHIND)
         nodes = self._hub.fleet.nodes if node is None else [self._view(node)]
         begun = (view for view in nodes if view.node >= after)
-        found = list(islice(_behind(self._items(begun), after, port), limit + 1))
+        found = list(islice(_behind(self._items(begun), (after, port, key)), limit + 1))
         last = found[limit - 1] if len(found) > limit else None
-        cursor = None if last is None else f"{last.node}{_BEHIND_NODE}{last.port}"
+        cursor = None if last is None else _BEHIND.join(_place(last))
         return FleetPortList(found[:limit], cursor)
 
     async def _ports_of_node(self, question: Question) -> web.Response:
@@ -126,7 +127,9 @@ class NodesApi:
         for view in nodes:
             beat = view.heartbeat
             flaps = None if beat is None else self._flaps(view.node, now_ns)
-            for port in sorted(() if beat is None else beat.ports, key=lambda one: one.port):
+            for port in sorted(
+                () if beat is None else beat.ports, key=lambda one: (one.port, one.key)
+            ):
                 peer = self._hub.peer_of(view.node, port.port, port.guid)
                 count = None if flaps is None else flaps.get(port.key, 0)
                 yield fleet_port(view, port, peer, count, now_ns)
@@ -147,5 +150,10 @@ def _after(nodes: Sequence[NodeView], cursor: str | None) -> Sequence[NodeView]:
     return nodes if cursor is None else nodes[bisect.bisect_right(nodes, cursor, key=_name) :]
 
 
-def _behind(items: Iterator[FleetPort], node: str, port: str) -> Iterator[FleetPort]:
-    return (item for item in items if (item.node, item.port) > (node, port))
+def _place(port: FleetPort) -> tuple[str, str, str]:
+    """In the list of all; members of a bond have one name."""
+    return port.node, port.port, port.id
+
+
+def _behind(items: Iterator[FleetPort], place: tuple[str, str, str]) -> Iterator[FleetPort]:
+    return (item for item in items if _place(item) > place)

@@ -117,6 +117,8 @@ class HubPages(PastPages):
         asked = question.request.match_info
         node, _, device = asked["device"].rpartition(" ")
         name = f"{device}/{asked['number']}"
+        if not node:
+            raise ApiError("not_found", f"many nodes have a port {name}: see /nodes")
         ports = [port for port in self._nodes.ports_of(node) if port.port == name]
         if not ports:
             raise ApiError("not_found", f"{node} tells of no port {name}", "number")

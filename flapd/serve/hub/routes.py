@@ -5,9 +5,12 @@ from concurrent.futures import Executor
 from aiohttp import web
 
 from flapd.serve.access import Gate
+from flapd.serve.budget_api import BudgetApi
 from flapd.serve.cost_api import CostApi
 from flapd.serve.flaps_api import FlapsApi
+from flapd.serve.hub.budget import seen_by_hub
 from flapd.serve.hub.drains import DrainsApi
+from flapd.serve.hub.elsewhere import elsewhere
 from flapd.serve.hub.fleet_api import FleetApi
 from flapd.serve.hub.metrics import render_hub
 from flapd.serve.hub.nodes_api import NodesApi
@@ -49,6 +52,7 @@ def _app(
         jobs,
         stream,
         CostApi(prices.job, prices.cost),
+        BudgetApi(seen_by_hub(hub), executor, prices, of_fleet=True),
         DrainsApi(hub, executor, max_drains),
         ProbesApi(
             hub,
@@ -61,4 +65,5 @@ def _app(
     app.on_startup.append(stream.open)
     app.on_shutdown.append(stream.close)
     add_routes(app, gate, [route for api in apis for route in api.routes()])
+    app.add_routes(elsewhere())
     return app

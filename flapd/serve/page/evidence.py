@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flapd.serve.incident_words import words
+from flapd.serve.incident_words import flows_again, words
 from flapd.serve.items import FlapItem
 from flapd.serve.job_items import FaultItem, IncidentDetail, StallItem
 from flapd.serve.page.html import Child, Html, element
@@ -66,10 +66,7 @@ def _stall(stall: StallItem) -> Iterator[Seen]:
     told, kind = f"traffic stands still{ports}", words(stall.stall_class)
     yield Seen(stall.begin or "", instant(stall.begin, around), who, told, kind)
     if stall.end is not None:
-        seconds = "" if stall.seconds is None else f" after {stall.seconds:,.2f} s"
-        usual = stall.expected_seconds
-        besides = f", {usual:.2g} s are usual" if usual else ""
-        told = f"traffic flows{seconds}{besides}"
+        told = flows_again(stall.seconds, stall.expected_seconds, stall.blind_to)
         yield Seen(stall.end, instant(stall.end, around), who, told, "")
 
 

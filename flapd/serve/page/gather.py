@@ -33,6 +33,7 @@ from flapd.serve.query import (
     LARGEST_LIMIT,
     STALL_PARAMETERS,
 )
+from flapd.serve.settings import DEFAULT_PORT
 from flapd.serve.status import status_of
 from flapd.serve.summary_item import SummaryItem
 from flapd.serve.told import flap_item, without_jobs
@@ -217,7 +218,7 @@ def downs_of(outage: Outage) -> list[tuple[float, float]]:
 def black_box_charts(flap: OneFlap) -> Child:
     box = flap.black_box
     if box is None:
-        return element("p", "No samples around it are kept.")
+        return element("p", _no_samples(flap.item))
     notes = [
         element("p", text)
         for text, is_so in (
@@ -230,6 +231,13 @@ def black_box_charts(flap: OneFlap) -> Child:
         return [*notes, element("p", "No sample of it is kept.")]
     chart = chart_area("black-box-charts", box.columns, box.rows, flap.driver, flap.downs)
     return [*notes, chart]
+
+
+def _no_samples(flap: FlapItem) -> str:
+    if flap.black_box is not None:
+        return "No samples around it are kept."
+    place = f"http://{flap.node}:{DEFAULT_PORT}/flaps/{flap.id}"
+    return f"Samples around it stay with its node, whose agent shows them: {place}"
 
 
 def unless_unreadable(read: Callable[[], _T]) -> _T | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from flapd.core.incident.words import percent
 from flapd.serve.incident_words import words
 from flapd.serve.items import FlapItem, PortItem
 from flapd.serve.job_items import IncidentItem
@@ -11,6 +10,7 @@ from flapd.serve.page.html import Child, Html, element
 from flapd.serve.page.parts import Column, badge, table
 from flapd.serve.page.words import (
     NOT_KNOWN,
+    certainty,
     downs,
     flap_link,
     gpu_hours,
@@ -57,9 +57,8 @@ def _incident(item: IncidentItem) -> list[Child]:
 def sentence(item: IncidentItem) -> str:
     """What happened, in one."""
     job = "no job" if item.job is None else f"job {item.job}"
-    sure = f" ({percent(item.causes[0].probability)})" if item.causes else ""
     became = "" if item.regime is None else f"; {words(item.regime)}"
-    return f"{job}: {verdict(item)}{sure}{became}; {loss(item)}"
+    return f"{job}: {verdict(item)}{certainty(item)}{became}; {loss(item)}"
 
 
 def flap_table(flaps: Sequence[FlapItem], sees_jobs: bool, nothing: str) -> Html:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from flapd.serve.incident_words import words
+from flapd.serve.incident_words import is_end_seen, words
 from flapd.serve.items import FlapItem
 from flapd.serve.job_items import FaultItem, IncidentItem, StallItem
 from flapd.serve.page.words import lasted, unix_ms
@@ -57,7 +57,8 @@ def flap_mark(flap: FlapItem) -> Mark:
 
 
 def stall_marks(stall: StallItem) -> Iterator[Mark]:
-    seconds = "goes on" if stall.seconds is None else f"{stall.seconds:,.1f} s"
+    most = "" if is_end_seen(stall.blind_to) else "at most "
+    seconds = "goes on" if stall.seconds is None else f"{most}{stall.seconds:,.1f} s"
     text = f"traffic stands still, {words(stall.stall_class)}, {seconds}"
     yield from _mark("stall", stall.job, stall.begin, stall.end, text)
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from flapd.core.incident.words import amount
+from flapd.core.incident.words import amount, percent
 from flapd.serve import incident_words
 from flapd.serve.items import Estimate, FlapItem, Interval, Seconds
 from flapd.serve.job_items import CostItem, IncidentItem
@@ -110,7 +110,16 @@ def plainly(cost: CostItem | None) -> str:
 
 
 def verdict(incident: IncidentItem) -> str:
-    return incident_words.verdict(incident.verdict, [cause.port for cause in incident.causes])
+    ports = (cause.port for cause in incident.causes)
+    suspects = incident_words.suspects(ports, incident.shared_cause)
+    return incident_words.verdict(incident.verdict, suspects)
+
+
+def certainty(incident: IncidentItem) -> str:
+    """That the first suspect did it, in brackets; empty: there is none."""
+    chances = [cause.probability for cause in incident.causes]
+    sure = incident_words.certainty(chances, incident.shared_cause)
+    return "" if sure is None else f" ({percent(sure)})"
 
 
 def loss(incident: IncidentItem) -> str:

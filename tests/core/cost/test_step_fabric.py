@@ -6,7 +6,16 @@ from msgspec.structs import replace
 from flapd.core.cost.durations import Length
 from flapd.core.cost.inputs import Inputs
 from flapd.core.cost.step import Training, step_times
-from flapd.core.cost.step_fabric import UNSEEN, Fabric, Resent, Waited, step_answer, waited
+from flapd.core.cost.step_fabric import (
+    UNSEEN,
+    Fabric,
+    Flapped,
+    Resent,
+    Tellers,
+    Waited,
+    step_answer,
+    waited,
+)
 from flapd.model.given import exactly
 from flapd.model.loss import Range
 
@@ -20,8 +29,11 @@ DAY = 86_400.0
 MEASURED = 7.247725
 
 
-def hourly(seconds: float) -> list[Length]:
-    return [Length(seconds, seconds)] * 24
+HOUR = 3600.0
+
+
+def hourly(seconds: float) -> list[Flapped]:
+    return [Flapped(n * HOUR, Length(seconds, seconds)) for n in range(24)]
 
 
 def fabric(**changes: object) -> Fabric:
@@ -38,15 +50,34 @@ def test_flaps_that_are_waited_out_add_up() -> None:
     assert found.seconds.low <= found.seconds.likely <= found.seconds.high
 
 
+def test_flaps_of_one_moment_hold_a_job_up_once() -> None:
+    switch = [Flapped(at, Length(2.0, 2.0)) for at in (0.0, 0.0, 1.0)]
+
+    found = waited(switch, INPUTS)
+
+    assert found.flaps == 3
+    assert found.seconds.low == pytest.approx(1.0 + 2.0)
+    assert found.seconds.likely == pytest.approx(1.0 + 4.294967296)
+
+
+def test_what_a_hub_does_not_hear_of_is_named_instead_of_other_nodes() -> None:
+    of_hub = fabric(tellers=Tellers("4711", 128, 1024))
+
+    for measured in (None, MEASURED):
+        told = [one.what for one in step_answer(TRAINING, 0.40, measured, of_hub).unseen]
+        assert "retransmissions" in told
+        assert "links of other nodes" not in told
+
+
 def test_flaps_that_kill_lengthen_no_step() -> None:
-    found = waited([*hourly(2.0), Length(60, 60)], INPUTS)
+    found = waited([*hourly(2.0), Flapped(0.0, Length(60, 60))], INPUTS)
 
     assert (found.flaps, found.deaths) == (25, 1)
     assert found.seconds == waited(hourly(2.0), INPUTS).seconds
 
 
 def test_what_is_not_known_well_counts_as_the_least() -> None:
-    found = waited([Length(0.0, 28_800.0)], INPUTS)
+    found = waited([Flapped(0.0, Length(0.0, 28_800.0))], INPUTS)
 
     assert found.seconds.likely == 0
 

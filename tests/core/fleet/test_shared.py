@@ -2,11 +2,12 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flapd.core.fleet import Link, Peer, Topology
-from flapd.core.fleet.shared import Downs, Shared
+from flapd.core.fleet.shared import Downs, Shared, at_least
 from flapd.core.fleet.stories import Stories
 from flapd.model.event import Outage
 from flapd.model.times import SECOND_NS
@@ -66,6 +67,31 @@ def test_half_the_ports_of_a_small_switch_are_the_switch() -> None:
     assert shared(one_switch(100.0, 3), Topology()) == []
 
 
+def test_a_dying_switch_is_found_whatever_goes_beside_it() -> None:
+    """A small one as well, of which fewer went than of all that could be shared by accident."""
+    small = Topology(
+        Link(Peer(f"tor-{n // 4}", str(n)), node=f"node{n}", port="mlx5_0/1") for n in range(80)
+    )
+    beside = [outage(number, 100.2, 2.0) for number in (40, 50, 60)]
+
+    (found,) = shared([*one_switch(100.0, 4), *beside], small)
+    assert (found.switch, found.nodes) == ("tor-0", 4)
+    (found,) = shared([*one_switch(100.0), *(outage(n, 100.1, 2.0) for n in range(70, 75))])
+    assert (found.switch, found.nodes) == ("leaf-0", 40)
+
+
+def test_where_more_goes_beside_a_switch_than_chance_brings_it_is_more_than_the_switch() -> None:
+    (found,) = shared([*one_switch(100.0), *(outage(n, 100.1, 2.0) for n in range(70, 76))])
+
+    assert (found.switch, found.nodes) == (None, 46)
+
+
+def test_three_ports_that_go_within_seconds_have_nothing_in_common_but_a_small_switch() -> None:
+    three = [outage(number, 100.0 + number / 40, 2.0) for number in (0, 40, 79)]
+
+    assert shared(three) == shared(three, Topology()) == []
+
+
 def test_all_ports_of_one_node_are_that_nodes_own() -> None:
     assert shared([outage(0, 100.0, 12.0, port=port) for port in range(8)]) == []
 
@@ -95,6 +121,35 @@ def test_where_ports_flap_all_the_time_a_few_at_once_are_an_accident() -> None:
     assert [one for one in shared(storm) if one.outages[0].down.earliest_ns > SETTLED_NS] == []
     (found,) = (one for one in shared([*storm, *one_switch(7300.0)]) if one.nodes >= 40)
     assert found.switch == "leaf-0"
+
+
+def flaps_of_a_day(an_hour: int, rng: random.Random) -> list[Outage]:
+    """Of a large fleet, each for itself."""
+    times = [rng.uniform(0.0, 86_400.0) for _ in range(24 * an_hour)]
+    return [outage(rng.randrange(12_500), at, 0.2, port=n) for n, at in enumerate(times)]
+
+
+@pytest.mark.parametrize("an_hour", [10, 100, 400, 800, 2000])
+def test_chance_brings_nothing_together_in_a_day_however_often_ports_flap(an_hour: int) -> None:
+    found = shared(flaps_of_a_day(an_hour, random.Random(an_hour)), Topology())
+
+    assert [one for one in found if one.outages[0].down.earliest_ns > SETTLED_NS] == []
+
+
+@pytest.mark.parametrize("an_hour", [10, 100, 400, 800, 2000])
+def test_a_switch_that_dies_is_found_however_often_ports_flap(an_hour: int) -> None:
+    rng = random.Random(an_hour)
+    day = [one for one in flaps_of_a_day(an_hour, rng) if one.down.earliest_ns < 2 * SETTLED_NS]
+
+    found = [one for one in shared([*day, *one_switch(7000.0)]) if one.nodes >= 40]
+    assert len(found) == 1
+
+
+@given(st.integers(0, 12_500), st.floats(0.0, 1000.0))
+def test_a_chance_of_at_least_so_many_lies_between_0_and_1_and_falls(
+    count: int, expected: float
+) -> None:
+    assert 0.0 <= at_least(count + 1, expected) <= at_least(count, expected) + 1e-12 <= 1.0 + 1e-9
 
 
 @given(st.lists(st.tuples(st.integers(0, 79), st.integers(0, 200)), max_size=40), st.randoms())

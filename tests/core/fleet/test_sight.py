@@ -77,6 +77,16 @@ def test_a_port_that_cannot_be_read_now_is_dark_until_its_node_says_since_when()
     assert seen(change(10.0, "found"), lost, nodes=dark) == Watched(ns(10.0), ns(100.0))
 
 
+def test_a_port_that_is_not_among_those_of_its_node_is_gone_also_where_that_was_not_heard() -> None:
+    """Of a node that has just begun, and knows none of its ports, that is no word of any."""
+    without, none = Nodes(), Nodes()
+    without.beat(replace(beat(0, 500.0), ports=beat(0, 500.0).ports[1:]), ns(500.0))
+    none.beat(replace(beat(0, 500.0), ports=()), ns(500.0))
+
+    assert seen(change(10.0, "found"), nodes=without) is None
+    assert seen(change(10.0, "found"), nodes=none) == Watched(ns(10.0), ns(500.0))
+
+
 def test_what_any_event_tells_shows_that_its_node_watched() -> None:
     sight = Sight()
     sight.take(outage(0, 50.0, 10.0, recorded_ns=61 * SECOND_NS))

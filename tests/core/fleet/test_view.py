@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from flapd.core.fleet import Link, Peer, Topology
+from flapd.core.incident.telling import is_withdrawn
 from flapd.model.event import Event
 from flapd.model.given import exactly
 from flapd.model.incident import Incident
@@ -332,6 +333,36 @@ def test_a_hub_that_starts_again_goes_on_with_what_it_told() -> None:
 
     assert looked(after, *events) == []
     assert sum(after.totals.incidents.values()) == 0
+
+
+def test_an_incident_that_another_took_in_goes_on_with_its_revisions_when_it_comes_back() -> None:
+    """Also at a hub that began again meanwhile: whoever has it shows no lower revision."""
+    events: list[Event] = [job(0), job(1), outage(1, 100.0, 12.0), stall(0, 100.2, 17.0)]
+    before = view()
+    watched(before, range(2))
+    was = one_of(looked(before, *events))
+    other = replace(was, id="incident-other", supersedes=(was.id,))
+    after = view()
+    after.restore([other], superseded=[replace(was, open=True, end_unix_ns=None)])
+    watched(after, range(2))
+
+    found = one_of([one for one in looked(after, *events) if one.id == was.id])
+    assert (found.revision, found.open) == (was.revision + 1, False)
+    assert sum(after.totals.gpu_seconds.values()) == 0.0
+
+
+def test_what_turned_out_to_be_nothing_is_not_told_so_again_by_a_hub_that_starts_again() -> None:
+    before = view()
+    watched(before, range(2))
+    first = one_of(looked(before, job(0), job(1), stall(0, 100.2, 17.0)))
+    saved = stall(0, 100.2, 17.0, revision=2, stall_class="checkpoint")
+    withdrawn = one_of(looked(before, saved))
+    after = view()
+    after.restore([withdrawn])
+    watched(after, range(2))
+
+    assert (withdrawn.id, is_withdrawn(withdrawn)) == (first.id, True)
+    assert looked(after, job(0), job(1), saved) == []
 
 
 def test_what_a_node_found_out_is_known_after_a_restart_though_its_claims_are_not_kept() -> None:
