@@ -83,6 +83,7 @@ class PortReader:
         """How often the link was seen to move, to be compared with what it was before."""
         self._plan = plan
         self._told_by_carrier = port.witness == CARRIER_DOWNS
+        self._state_takes_lock = plan.state_tier == "rare"
         of_link = {*STATE_FILES, *plan.link_counts, CARRIER, FLAGS, RATE_FILE}
         told_of_link = (value for name in of_link for value in value_names(name))
         self._draft = SampleDraft(port.key, {*told_of_link, LINK_DOWN_EVENTS_PHY})
@@ -134,7 +135,7 @@ class PortReader:
     @property
     def _carrier_tells_all(self) -> bool:
         """The state would add nothing, and cost a lock."""
-        return self._plan.state_tier == "rare" and CARRIER in self.values
+        return self._state_takes_lock and CARRIER in self.values
 
     @property
     def has_link_news(self) -> bool:
@@ -247,7 +248,7 @@ class PortReader:
         if self._flags:
             self._read(self._flags)
         reads = 0
-        if closely or self._is_close or not self._carrier_tells_all:
+        if closely or not self._carrier_tells_all or self._is_close:
             reads = self._read_state()
         if self._carrier and CARRIER not in self.values:
             reads |= self._read_carrier()
@@ -299,9 +300,10 @@ class PortReader:
 
     def _read(self, files: Sequence[PortFile]) -> None:
         """Nearly all of what the sampler does is this loop: most files have not moved."""
+        read = pread
         for file in files:
             try:
-                raw = pread(file.fd, LONGEST_VALUE_BYTES, 0)
+                raw = read(file.fd, LONGEST_VALUE_BYTES, 0)
             except OSError as error:
                 self._not_read(file, error)
             else:

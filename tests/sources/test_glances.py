@@ -153,16 +153,22 @@ WRITES = st.one_of(
 )
 
 
-@given(ticks=st.lists(st.lists(WRITES, max_size=2), max_size=40), pause=st.integers(1, 700))
+PAUSES = st.sampled_from([1, 1, 1, 1, 1, 1, 1, 1, 2, 7, 650])
+"""Ticks: mostly the next one; after the last of these a link that moved is at rest again."""
+
+
+@given(st.lists(st.tuples(PAUSES, st.lists(WRITES, max_size=2)), max_size=60))
 def test_who_glances_tells_the_same_as_who_sweeps_each_time(
-    ticks: list[list[tuple[str, str]]], pause: int
+    ticks: list[tuple[int, list[tuple[str, str]]]],
 ) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as other:
         glancing, sweeping = at_rest(Path(one)), at_rest(Path(other))
         by_glances: list[Sample] = []
         by_sweeps: list[Sample] = []
-        for number, writes in enumerate(ticks):
-            glancing.now_ns = sweeping.now_ns = 100 * SECOND_NS + number * pause * TICK_NS
+        at = 1000
+        for number, (pause, writes) in enumerate(ticks):
+            at += pause
+            glancing.now_ns = sweeping.now_ns = at * TICK_NS
             for name, content in writes:
                 glancing.write(name, content)
                 sweeping.write(name, content)
