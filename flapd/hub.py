@@ -126,12 +126,12 @@ class Hub:
         """What the store has of the time that still matters."""
         cluster = self._config.fleet.cluster
         for beat, received_ns in self.history.beats(time.time_ns() - FORGOTTEN_NS):
-            view.beat(beat, received_ns)
+            self._pump.hear_beat(beat, received_ns)
         since_ns = (self._position.unix_ns or time.time_ns()) - KEPT_NS
         superseded = self.history.superseded_incidents(since_ns)
         view.restore(list(_incidents(self.history, since_ns)), since_ns, superseded=superseded)
         for event in _remembered(self.history, since_ns):
-            view.hear(NodeEvent(FLEET_VERSION, cluster, event.node, 0, event))
+            self._pump.hear(NodeEvent(FLEET_VERSION, cluster, event.node, 0, event))
 
     def _is_current(self) -> bool:
         state = self._consumer.state
@@ -246,6 +246,9 @@ class Hub:
             reasons.append(f"{state.waiting} messages of the stream are still to be taken")
         if self._pump.health.events_not_durable:
             reasons.append("the history cannot be written")
+        if self._pump.health.failing:
+            what = " and ".join(self._pump.health.failing)
+            reasons.append(f"{what} cannot be worked out, by a fault of flapd that its log tells")
         return reasons
 
 

@@ -1,9 +1,11 @@
 """The hub's pump: what is taken is on disk with its place, whatever disk and process do."""
 
+import asyncio
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -34,11 +36,16 @@ class FullDisk(History):
     """Takes nothing while `is_full`."""
 
     is_full = False
+    is_closed = False
 
     def write(self, step: Callable[[sqlite3.Connection], None]) -> None:
         if self.is_full:
             raise HistoryError("no space is left")
         super().write(step)
+
+    def close(self) -> None:
+        super().close()
+        self.is_closed = True
 
 
 class Pumped:
@@ -66,10 +73,13 @@ class Pumped:
     def _committed(self) -> None:
         self.commits += 1
 
+    def hand_over(self, seq: int, *events: Event) -> "Future[None]":
+        told = [NodeEvent(FLEET_VERSION, "default", one.node, 1, one) for one in events]
+        return self.pump.take(told, Position("2026", seq, time.time_ns()), True)
+
     def take(self, seq: int, *events: Event) -> Callable[[], None]:
         """What waits until they are on disk."""
-        told = [NodeEvent(FLEET_VERSION, "default", one.node, 1, one) for one in events]
-        taken = self.pump.take(told, Position("2026", seq, time.time_ns()), True)
+        taken = self.hand_over(seq, *events)
         return lambda: taken.result(PATIENCE_SECONDS)
 
     def position(self) -> int:
@@ -179,13 +189,142 @@ def test_heartbeats_are_heard_again_after_a_restart(pumped: Pumped, tmp_path: Pa
 
 
 def test_a_pump_that_cannot_go_on_says_so(pumped: Pumped) -> None:
-    def fail(told: NodeEvent) -> None:
-        raise RuntimeError(told.event.id)
+    def fail(step: Callable[[sqlite3.Connection], None]) -> None:
+        raise RuntimeError(step)
 
-    pumped.view.hear = fail  # type: ignore[method-assign]
+    pumped.history.write = fail  # type: ignore[method-assign]
     pumped.take(1, outage())
 
     until(lambda: pumped.pump.health.failed, "the end")
+
+
+async def lose_the_connection_while_it_is_written(pumped: Pumped, seq: int, event: Event) -> None:
+    """As the consumer waits, with tasks that all end with the first that ends."""
+    pumped.history.is_full = True
+    reading = asyncio.ensure_future(asyncio.wrap_future(pumped.hand_over(seq, event)))
+    await asyncio.to_thread(until, lambda: pumped.pump.health.write_errors > 0, "a failed write")
+    reading.cancel()
+    with suppress(asyncio.CancelledError):
+        await reading
+
+
+async def test_a_lost_connection_stops_nothing_that_is_being_written(pumped: Pumped) -> None:
+    await lose_the_connection_while_it_is_written(pumped, 1, outage("a"))
+    pumped.history.is_full = False
+
+    await asyncio.to_thread(pumped.take(2, outage("b")))
+
+    assert not pumped.pump.health.failed
+    assert pumped.position() == 2
+    assert {one.id for one in pumped.reader.flaps(FlapQuery()).items} == {"a", "b"}
+
+
+async def test_stopped_in_the_middle_of_a_batch_it_closes_the_history(pumped: Pumped) -> None:
+    await lose_the_connection_while_it_is_written(pumped, 1, outage("a"))
+    pumped.history.is_full = False
+
+    assert await asyncio.to_thread(pumped.pump.stop, PATIENCE_SECONDS)
+
+    assert pumped.history.is_closed
+    assert not pumped.pump.health.failed
+
+
+async def test_what_nobody_waits_for_any_more_is_left_to_the_stream(pumped: Pumped) -> None:
+    pumped.history.is_full = True
+    first = pumped.take(1, outage("a"))
+    assert pumped.hand_over(2, outage("b")).cancel()
+    assert pumped.pump.call(lambda: None).cancel()
+    pumped.history.is_full = False
+    first()
+
+    await asyncio.to_thread(pumped.take(3, outage("c")))
+
+    assert {one.id for one in pumped.reader.flaps(FlapQuery()).items} == {"a", "c"}
+
+
+def test_an_event_that_the_view_cannot_take_is_left_out_and_the_others_are_kept(
+    pumped: Pumped,
+) -> None:
+    hear = pumped.view.hear
+
+    def fail(told: NodeEvent) -> None:
+        if told.event.id == "poison":
+            raise RuntimeError(told.event.id)
+        hear(told)
+
+    pumped.view.hear = fail  # type: ignore[method-assign]
+    pumped.take(9, *(outage(name) for name in ("a", "b", "poison", "c", "d")))()
+
+    assert {one.id for one in pumped.reader.flaps(FlapQuery()).items} == {"a", "b", "c", "d"}
+    assert pumped.position() == 9
+    assert (pumped.pump.health.refused, pumped.pump.health.failed) == (1, False)
+
+
+@pytest.mark.parametrize("others", [0, 1, 6])
+def test_an_event_that_the_store_cannot_take_is_left_out_and_the_position_moves(
+    pumped: Pumped, others: int
+) -> None:
+    """SQLite has no such number."""
+    names = {f"flap-{number}" for number in range(others)}
+
+    stolen = stall("poison", node="node1"), fault("poison", node="node1")
+    pumped.take(8, stolen[0])()
+
+    pumped.take(9, *map(outage, names), outage("huge", 2**63), stolen[1])()
+
+    assert {one.id for one in pumped.reader.flaps(FlapQuery()).items} == names
+    assert pumped.position() == 9
+    assert (pumped.pump.health.refused, pumped.pump.health.write_errors) == (2, 0)
+
+
+def test_what_was_kept_and_cannot_be_heard_again_is_left_out(pumped: Pumped) -> None:
+    def fail(*_: object) -> bool:
+        raise RuntimeError("a fault of ours")
+
+    pumped.view.hear = fail  # type: ignore[method-assign, assignment]
+    pumped.view.beat = fail  # type: ignore[method-assign, assignment]
+    pumped.pump.hear(NodeEvent(FLEET_VERSION, "default", "node17", 1, outage()))
+
+    assert not pumped.pump.hear_beat(beat("node1"), 1)
+    assert pumped.pump.health.refused == 2
+
+
+def test_a_look_that_fails_is_shown_while_it_does_and_holds_nothing_up(pumped: Pumped) -> None:
+    look = pumped.view.look
+
+    def fail(now_ns: int) -> list[Incident]:
+        raise ZeroDivisionError(now_ns)
+
+    pumped.view.look = fail  # type: ignore[method-assign]
+    pumped.take(1, outage("a"))()
+    until(lambda: pumped.pump.health.failing == ("incidents",), "that it is shown")
+    pumped.take(2, outage("b"))()
+    assert pumped.position() == 2
+
+    pumped.view.look = look  # type: ignore[method-assign]
+    until(lambda: not pumped.pump.health.failing, "that it works again")
+    assert not pumped.pump.health.failed
+
+
+@pytest.mark.parametrize("revision", [0, 1, 2])
+def test_no_event_takes_the_place_of_one_of_another_kind(pumped: Pumped, revision: int) -> None:
+    """Two things of one id would share the journal's rows."""
+    pumped.take(1, change(node="node1"), outage("a", node="node1"))()
+    before = _journal(pumped)
+
+    pumped.take(
+        2,
+        fault("port-1", revision, node="node2"),
+        fault("a", revision, node="node2"),
+        incident("a", revision, node="node2"),
+        outage("b", node="node2"),
+        stall("b", node="node2"),
+    )()
+
+    assert pumped.pump.health.refused == 4
+    assert _journal(pumped)[:2] == before
+    assert pumped.reader.port_changes(0) == [change(node="node1")]
+    assert pumped.position() == 2
 
 
 def test_no_node_speaks_of_what_another_told_first(pumped: Pumped) -> None:

@@ -10,8 +10,11 @@ from structlog.testing import capture_logs
 from flapd.config import Config
 from flapd.fleet.settings import FleetSettings, HubSettings
 from flapd.hub import Hub
+from flapd.model.consuming import Position
+from flapd.model.incident import Incident
 from flapd.serve.settings import HttpSettings
 from flapd.sources.settings import PathsSettings
+from tests.system.harness import until
 
 NOBODY = "nats://127.0.0.1:9"
 
@@ -102,3 +105,14 @@ def test_a_topology_that_is_wrong_is_told_in_a_sentence_and_the_one_before_stays
     assert str(topology) in fault
     assert not hub.health.config_reloaded_ok
     assert switch_of(hub) == "leaf1 port 7"
+
+
+def test_a_hub_that_cannot_judge_is_not_ready_and_says_why(hub: Hub) -> None:
+    def fail(now_ns: int) -> list[Incident]:
+        raise ZeroDivisionError(now_ns)
+
+    hub._fleet_view.look = fail  # type: ignore[method-assign]
+    hub._pump.take([], Position("2026", 1, 1), is_end=True).result(20.0)
+
+    until(lambda: any("a fault of flapd" in why for why in hub.not_ready()), "the reason")
+    assert not hub.failed

@@ -121,6 +121,10 @@ class Consumer:
         except FleetMessageError as error:
             self._refused(stored.subject, error)
             return None
+        except Exception:  # noqa: BLE001 - a fault of ours: the stream would bring it for ever
+            self.state.refused += 1
+            _log.exception("left_out", subject=stored.subject, seq=stored.seq)
+            return None
         return told
 
     async def _hear_beats(self, connection: "Connection") -> None:

@@ -8,6 +8,7 @@ the stream has them in their order.
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,9 @@ class Publisher:
         self._pauses = pauses
         self._beat_seconds = beat_seconds
         self._state = Publishing()
-        self._too_large = 0
+        self._never_told = 0
+        self._of_others: Counter[str] = Counter()
+        """By the name that this node had when it wrote them: nobody may tell under that now."""
         self._more = asyncio.Event()
         self._connected = Connected(settings, node, self._tell, self._state, pauses)
 
@@ -73,7 +76,7 @@ class Publisher:
         """From any thread."""
         with contextlib.suppress(HistoryError):  # the history's own trouble is told elsewhere
             self._state.outbox_events = self._outbox.waiting()
-        self._state.events_lost = self._outbox.lost + self._too_large
+        self._state.events_lost = self._outbox.lost + self._never_told
         return self._state
 
     def _tell(self, connection: "Connection") -> Sequence[Coroutine[Any, Any, object]]:
@@ -95,6 +98,14 @@ class Publisher:
                 await self._more.wait()
 
     async def _publish_all(self, connection: "Connection") -> None:
+        before = self._of_others.copy()
+        try:
+            await self._publish_batches(connection)
+        finally:
+            for name, events in (self._of_others - before).items():
+                _log.error("events_of_another_name", node=self._node, was=name, not_told=events)
+
+    async def _publish_batches(self, connection: "Connection") -> None:
         while batch := self._outbox.next(EVENTS_A_BATCH):
             began, settled = time.monotonic(), None
             try:
@@ -110,11 +121,15 @@ class Publisher:
     async def _publish_one(self, connection: "Connection", seq: int, event: Event) -> None:
         if not self._outbox.is_for_the_fleet(event):
             return
+        if event.node != self._node:
+            self._of_others[event.node] += 1
+            self._never_told += 1
+            return
         told = NodeEvent(FLEET_VERSION, self._settings.cluster, self._node, seq, event)
         try:
             await connection.publish(told)
         except TooLargeError as error:
-            self._too_large += 1
+            self._never_told += 1
             _log.error("event_too_large", id=event.id, error=str(error))
         else:
             self._state.events_published += 1

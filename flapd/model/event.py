@@ -1,5 +1,6 @@
 """Event: what the engine tells; the journal keeps it, everybody else reads it there."""
 
+from hashlib import blake2b
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -104,6 +105,11 @@ class PortChange(msgspec.Struct, frozen=True, tag="port"):
     """In words: a new name, a status of the witness, who repaired what."""
     recorded_ns: int
     wall_offset_ns: int
+
+
+def port_id(node: str, key: str) -> str:
+    """Of all changes of one port: the same for as long as it is there."""
+    return "port-" + blake2b(f"{node}|{key}".encode(), digest_size=8).hexdigest()
 
 
 Event: TypeAlias = Outage | PortChange | Fault | Stall | Job | Incident

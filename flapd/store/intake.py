@@ -20,7 +20,8 @@ from flapd.store.span import clamped
 
 _JOURNAL = """
 INSERT INTO journal (seq, id, revision, kind, body) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (id, revision) DO UPDATE SET body = excluded.body WHERE excluded.body > journal.body
+ON CONFLICT (id, revision) DO UPDATE SET body = excluded.body
+WHERE excluded.body > journal.body AND excluded.kind = journal.kind
 """
 _CHECKPOINT = """
 INSERT INTO checkpoint (part, body) VALUES (?, ?)

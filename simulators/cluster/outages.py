@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from flapd.model.event import Kind, Outage, PortChange
+from flapd.model.event import Kind, Outage, PortChange, port_id
 from flapd.model.times import SECOND_NS
 from simulators.cluster.clock import NodeClock
 from simulators.cluster.links import Down
-from simulators.cluster.names import guid, id_of, node_name, port_key, port_name
+from simulators.cluster.names import guid, node_name, port_key, port_name
 from simulators.cluster.spec import Maintenance
 from simulators.cluster.told import Told
 from simulators.job.spec import LinkLayer
@@ -48,25 +48,22 @@ def maintenance_told(plan: Maintenance, ports: int, clock: NodeClock) -> Iterato
     """Of each port concerned, at its begin and at its end."""
     concerned = range(ports) if plan.port is None else (plan.port,)
     spans = ((plan.at_seconds, "begun"), (plan.at_seconds + plan.for_seconds, "over"))
-    for revision, (at, note) in enumerate(spans, 1):
+    for at, note in spans:
         for port in concerned:
-            name = id_of("port", plan.node, port, plan.at_seconds)
-            yield Told(at, _planned(name, revision, plan.node, port, note, clock.ns(at), clock))
+            yield Told(at, _planned(plan.node, port, note, at, clock))
 
 
-def _planned(
-    name: str, revision: int, node: int, port: int, note: str, at_ns: int, clock: NodeClock
-) -> PortChange:
+def _planned(node: int, port: int, note: str, at: float, clock: NodeClock) -> PortChange:
     return PortChange(
-        id=name,
-        revision=revision,
+        id=port_id(node_name(node), port_key(node, port)),
+        revision=1 + round(at),
         node=node_name(node),
         key=port_key(node, port),
         port=port_name(port),
         guid=guid(node, port),
         change="maintenance",
         note=note,
-        recorded_ns=at_ns,
+        recorded_ns=clock.ns(at),
         wall_offset_ns=clock.wall_offset_ns,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from flapd.core.engine import Engine
 from flapd.core.fabric.settings import FlapSettings
 from flapd.model.duration import Duration
-from flapd.model.event import Event, Outage
+from flapd.model.event import Event, Outage, PortChange
 from flapd.model.observation import Observation
 
 MS = 1_000_000
@@ -36,7 +36,8 @@ def assert_revisions_rise_and_end_with_the_end(observations: Sequence[Observatio
         revisions.setdefault(event.id, []).append(event)
 
     for events in revisions.values():
-        assert [event.revision for event in events] == list(range(1, len(events) + 1))
+        first = events[0].revision if isinstance(events[0], PortChange) else 1
+        assert [event.revision - first for event in events] == list(range(len(events)))
         outages = [event for event in events if isinstance(event, Outage)]
         for outage in outages:
             assert_ordered(outage)

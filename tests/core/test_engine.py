@@ -343,6 +343,20 @@ def test_ports_that_are_gone_are_told_and_those_of_a_blind_device_are_not() -> N
     assert engine.snapshot().is_scouted
 
 
+def test_a_node_that_lost_its_history_tells_of_its_ports_above_what_it_told_before() -> None:
+    def changes(at_seconds: int) -> list[PortChange]:
+        clock = ClockPair(0, (1_790_000_000 + at_seconds) * 1000 * MS, "boot1")
+        seen = [PortsPresent(keys, (), MS * at) for at, keys in enumerate([(PORTS[0].key,), ()])]
+        told = run(Engine("node7", SETTINGS), [clock, PortSeen(PORTS[0], 0), *seen])
+        return [one for one in told if isinstance(one, PortChange)]
+
+    before, after = changes(0), changes(3600)
+
+    assert [one.change for one in before] == ["found", "gone"]
+    assert max(one.revision for one in before) < min(one.revision for one in after)
+    assert {one.id for one in before} == {one.id for one in after}
+
+
 def test_a_stuck_reader_makes_its_ports_unreadable_and_no_others() -> None:
     engine = Engine("node7", SETTINGS)
     run(engine, [ClockPair(0, 0, "boot1"), *(PortSeen(port, 0) for port in PORTS)])

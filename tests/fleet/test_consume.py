@@ -18,7 +18,7 @@ from flapd.fleet.settings import FleetSettings
 from flapd.fleet.subjects import event_subject, heartbeat_subject
 from flapd.model.consuming import Position
 from flapd.model.event import Event
-from flapd.model.fleet import FLEET_VERSION, Heartbeat, NodeEvent, encode
+from flapd.model.fleet import FLEET_VERSION, Heartbeat, NodeEvent, decode_node_event, encode
 from tests.fleet.nats_server import STREAM, NatsServer, client, make_stream
 from tests.fleet.test_publish import until
 from tests.store.jobs import fault, incident, job, stall
@@ -260,6 +260,26 @@ async def test_what_is_not_of_the_node_under_whose_name_it_came_is_refused(
 
     assert store.events == [good]
     assert consumer.state.refused == 5
+
+
+async def test_a_message_that_fails_by_a_fault_of_ours_is_left_out_alone(
+    server: NatsServer, teller: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails_with_poison(body: bytes) -> NodeEvent:
+        told = decode_node_event(body)
+        if told.event.id == "poison":
+            raise RuntimeError(told.event.id)
+        return told
+
+    monkeypatch.setattr("flapd.fleet.consume.decode_node_event", fails_with_poison)
+    await tell(teller, [outage("a"), outage("poison"), outage("b")])
+    store = Store()
+
+    async with reading(store, server.url) as consumer:
+        await until(lambda: store.position.seq == 3, "all of it")
+
+    assert store.events == [outage("a"), outage("b")]
+    assert consumer.state.refused == 1
 
 
 async def test_another_cluster_of_the_same_stream_is_left_out(

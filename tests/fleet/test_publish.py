@@ -170,6 +170,25 @@ async def test_a_message_that_no_server_takes_is_counted_lost_and_holds_up_nothi
     server.kill()
 
 
+async def test_what_was_told_under_another_name_is_counted_not_told_and_said(
+    server: NatsServer,
+    node: Telling,
+    reader: Client,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The hub would refuse it: a node tells under its own name alone."""
+    await make_stream(reader)
+    former = [outage(name, node="gpu-old") for name in "ab"]
+    node.commit(*former, outage("c"))
+
+    node.publish(server.url)
+    await until(lambda: is_told(node), "what is left")
+
+    assert [one.event.id for one in await kept(reader)] == ["c"]
+    assert node.state().events_lost == 2
+    await until(lambda: "gpu-old" in capsys.readouterr().out, "what is said")
+
+
 async def test_a_server_that_hangs_holds_up_nobody_and_has_everything_once_in_the_end(
     server: NatsServer, node: Telling, reader: Client
 ) -> None:

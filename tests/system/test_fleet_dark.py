@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flapd.model.event import Change, PortChange
+from flapd.model.event import Change, PortChange, port_id
 from flapd.model.fleet import FLEET_VERSION, NodeEvent
 from simulators.cluster.fleet import Fleet
 from simulators.cluster.names import guid, node_name, port_key, port_name
@@ -33,7 +33,7 @@ def waiting_fleet() -> Fleet:
 def change(fleet: Fleet, revision: int, at: float, what: Change) -> NodeEvent:
     clock = fleet.clocks[NODE]
     told = PortChange(
-        id="port-1",
+        id=port_id(node_name(NODE), port_key(NODE, PORT)),
         revision=revision,
         node=node_name(NODE),
         key=port_key(NODE, PORT),

@@ -1,7 +1,6 @@
 """PortWatch: one port's samples merged into what stands now, and read for its link."""
 
 from collections.abc import Sequence
-from hashlib import blake2b
 
 import msgspec
 
@@ -26,7 +25,7 @@ from flapd.core.fabric.record import PortRecord
 from flapd.core.fabric.reserve import Reserve
 from flapd.core.fabric.settings import FlapSettings
 from flapd.core.fabric.view import NOT_READ, PortView, Repair, WitnessStatus
-from flapd.model.event import Change, Event, Outage, PortChange
+from flapd.model.event import Change, Event, Outage, PortChange, port_id
 from flapd.model.observation import (
     READ_FIRST,
     READ_RATE,
@@ -37,6 +36,7 @@ from flapd.model.observation import (
     Sample,
 )
 from flapd.model.port import Port
+from flapd.model.times import SECOND_NS
 
 _OF_THE_LINK = frozenset({STATE, PHYSICAL_STATE, CARRIER, CARRIER_DOWNS, CARRIER_UPS, FLAGS})
 _OF_NETDEV = ("net/", "ethtool/")
@@ -178,10 +178,10 @@ class PortWatch:
     def changed(self, change: Change, note: str, now_ns: int) -> PortChange:
         """The next revision of the port."""
         record = self.record
-        record.changes += 1
-        name = blake2b(f"{self._node}|{record.port.key}".encode(), digest_size=8).hexdigest()
+        # A node that lost its history goes on above what it told the fleet before.
+        record.changes = record.changes + 1 if record.changes else self._wall_seconds(now_ns)
         return PortChange(
-            id=f"port-{name}",
+            id=port_id(self._node, record.port.key),
             revision=record.changes,
             node=self._node,
             key=record.port.key,
@@ -192,6 +192,9 @@ class PortWatch:
             recorded_ns=now_ns,
             wall_offset_ns=self.ledger.wall_offset_ns,
         )
+
+    def _wall_seconds(self, now_ns: int) -> int:
+        return max(1, (now_ns + self.ledger.wall_offset_ns) // SECOND_NS)
 
     def view(self, now_ns: int) -> PortView:
         record, book = self.record, self.record.book

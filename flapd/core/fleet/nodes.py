@@ -128,6 +128,11 @@ class Nodes:
         heard = self._heard.get(node)
         return None if heard is None else heard.beat
 
+    def is_silent(self, node: str, now_ns: int) -> bool:
+        """It does not say that it lives."""
+        heard = self._heard.get(node)
+        return heard is None or heard.seen_ns is None or now_ns - heard.seen_ns > SILENT_AFTER_NS
+
     def is_ethernet(self, node: str, key: str) -> bool:
         """The port, as far as its node says anything."""
         heard = self._heard.get(node)

@@ -97,7 +97,8 @@ def _evidence(around: Around) -> Evidence:
 
 def _parts(name: str, around: Around) -> list[_Parts]:
     memory, nodes = around.memory, around.nodes
-    jobs = jobs_of(job_by(nodes, job) for job in memory.jobs.at(name))
+    told = (job_by(nodes, job) for job in memory.jobs.at(name))
+    jobs = [_over_with_the_rest(one, around) for one in jobs_of(told)]
     found = [_Parts(one, [], []) for one in jobs or [[]]]
     for fault in _faults(name, jobs, around):
         found[_place(jobs, fault.node, fault.time_ns or 0)].faults.append(fault)
@@ -105,6 +106,18 @@ def _parts(name: str, around: Around) -> list[_Parts]:
         aligned = stall_by(nodes, stall)
         found[_place(jobs, stall.node, aligned.begin_unix_ns)].stalls.append(aligned)
     return found
+
+
+def _over_with_the_rest(jobs: list[Job], around: Around) -> list[Job]:
+    """A node that died tells no end: where all that still speak told one, it is over there too."""
+    ends = [job.until_unix_ns for job in jobs if job.until_unix_ns is not None]
+    without = [job for job in jobs if job.until_unix_ns is None]
+    if not ends or not all(around.nodes.is_silent(job.node, around.now_ns) for job in without):
+        return jobs
+    return [
+        job if job.until_unix_ns is not None else replace(job, until_unix_ns=max(ends))
+        for job in jobs
+    ]
 
 
 def _place(jobs: list[list[Job]], node: str, at_ns: int) -> int:

@@ -63,12 +63,16 @@ class _Bunch:
         self.outages = outages
         self.begin_ns, self.last_ns = begin_ns(outages[0]), begin_ns(outages[-1])
         self.nodes = _nodes(outages)
-        self._causes: Sequence[Shared] | None = None
+        self._causes: Sequence[tuple[Shared, float]] | None = None
 
-    def causes(self, topology: Topology) -> Sequence[Shared]:
-        """Worked out once."""
+    def causes(self, topology: Topology) -> Sequence[tuple[Shared, float]]:
+        """Each with the share that it concerns of all ports of the fleet.
+
+        Worked out once: another file of cables changes nothing that was told.
+        """
         if self._causes is None:
-            self._causes = [*_causes_of(self.outages, topology)]
+            found = _causes_of(self.outages, topology)
+            self._causes = [(one, topology.share_of(one.switch)) for one in found]
         return self._causes
 
 
@@ -114,8 +118,8 @@ class Downs:
             shared
             for place, bunch in self._bunches.items()
             if bunch.nodes >= LEAST_NODES
-            for shared in bunch.causes(topology)
-            if self._is_unusual(place, bunch, topology.share_of(shared.switch), shared.nodes)
+            for shared, share in bunch.causes(topology)
+            if self._is_unusual(place, bunch, share, shared.nodes)
         ]
 
     def _bunch_from(self, changed_at: _Place) -> None:

@@ -1,6 +1,8 @@
 """Stories: all that happened in a fleet as far as it is known, worked out anew where it changes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TypeVar
 
 from flapd.core.fleet.memory import NODE_PLACE
 from flapd.core.fleet.scenes import Around, scene_of_shared, scenes_of_job, scenes_of_node
@@ -9,6 +11,8 @@ from flapd.core.fleet.story import SHARED_PLACE, FleetStory, shared_place
 from flapd.core.fleet.topology import Topology
 from flapd.core.incident.scene import Scene
 from flapd.core.incident.story import stories_of
+
+_T = TypeVar("_T")
 
 
 class Stories:
@@ -23,6 +27,8 @@ class Stories:
         self._shared: dict[str, Shared] = {}
         self.shared_of: dict[str, Shared] = {}
         """By id of an outage."""
+        self.left_out: list[tuple[str, Exception]] = []
+        """Places where working out failed, a fault of ours: what was known of them stays."""
 
     def share(self, topology: Topology) -> set[str]:
         """Finds what went down together; the ids of outages whose part in it is another now."""
@@ -40,20 +46,36 @@ class Stories:
     def work_out(self, places: set[str], around: Around) -> set[str]:
         """What is known of these places; where anything may have changed."""
         for place in places:
-            stories = (one for scene in _scenes(place, around) for one in stories_of(scene))
-            self._by_place[place] = [FleetStory(place, [one], around.memory) for one in stories]
-            if not self._by_place[place]:
-                del self._by_place[place]
+            self.attempt(place, partial(self._renew, place, around))
         alone, parts = self._sorted_out()
         hit = {outage for one in alone for outage in one.outages}
         before, self._wholes = self._wholes, {}
         for key, shared in self._shared.items():
             # Where jobs have other causes, it is told beside those.
             if parts[key] or hit.isdisjoint(one.id for one in shared.outages):
-                self._wholes[key] = _whole(shared, parts[key], before.get(key), places, around)
+                of_it = partial(_whole, shared, parts[key], before.get(key), places, around)
+                whole = self.attempt(shared_place(shared), of_it)
+                if whole is not None:
+                    self._wholes[key] = whole
         changed = {one.job_name for key, one in self._wholes.items() if before.get(key) is not one}
         self.all = [*alone, *self._wholes.values()]
         return places | changed
+
+    def attempt(self, place: str, work: Callable[[], _T]) -> _T | None:
+        """None where it fails: that must not keep all other places from being told of."""
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - a fault of ours, whose trace the pump tells
+            self.left_out.append((place, error))
+            return None
+
+    def _renew(self, place: str, around: Around) -> None:
+        found = (one for scene in _scenes(place, around) for one in stories_of(scene))
+        stories = [FleetStory(place, [one], around.memory).settled() for one in found]
+        if stories:
+            self._by_place[place] = stories
+        else:
+            self._by_place.pop(place, None)
 
     def _sorted_out(self) -> tuple[list[FleetStory], dict[str, list[FleetStory]]]:
         """Stories with a cause of their own, and those of each shared one."""

@@ -19,8 +19,8 @@ class FleetTotals(msgspec.Struct):
         default_factory=lambda: dict.fromkeys(REGIMES, 0.0)
     )
     """By regime: what jobs lost by flaps that are blamed for it."""
-    reopened: dict[str, float] = msgspec.field(default_factory=dict)
-    """What is in `gpu_seconds` of incidents that were over and go on again, by their ids."""
+    otherwise: dict[str, float] = msgspec.field(default_factory=dict)
+    """What is in `gpu_seconds` of incidents that say something else now, by their ids."""
 
     def count(self, incident: Incident) -> None:
         """One that is over, but for its loss."""
@@ -50,26 +50,29 @@ class CountedLosses:
             if not known[name].open:
                 others = sum(self._counted.get(other, 0.0) for other in within[name])
                 self._counted[name] = max(0.0, blamed_loss(known[name]) - others)
-        self._counted |= self._totals.reopened
+        self._counted |= self._totals.otherwise
 
     def is_counted(self, incident_id: str) -> bool:
         return incident_id in self._counted
 
     def take(self, incident: Incident) -> None:
         """A new revision."""
-        name, reopened = incident.id, self._totals.reopened
+        name, otherwise = incident.id, self._totals.otherwise
         self._took_in[name] = incident.supersedes
+        own = self._counted.get(name, 0.0)
         if incident.open:
             if name in self._counted:
-                reopened[name] = self._counted[name]
+                otherwise[name] = own
             return
-        reopened.pop(name, None)
-        own = self._counted.get(name, 0.0)
         others = sum(self._counted.get(other, 0.0) for other in self._within(name))
-        more = max(0.0, blamed_loss(incident) - own - others)
-        self._counted[name] = own + more
+        says = max(0.0, blamed_loss(incident) - others)
+        self._counted[name] = max(own, says)
         if incident.regime is not None:
-            self._totals.gpu_seconds[incident.regime] += more
+            self._totals.gpu_seconds[incident.regime] += self._counted[name] - own
+        if self._counted[name] > says:
+            otherwise[name] = self._counted[name]
+        else:
+            otherwise.pop(name, None)
 
     def _within(self, name: str) -> set[str]:
         """All that it took in, by however many steps."""
@@ -82,7 +85,7 @@ class CountedLosses:
 
     def forget(self, kept: Container[str]) -> None:
         """All but these."""
-        for known in (self._counted, self._took_in, self._totals.reopened):
+        for known in (self._counted, self._took_in, self._totals.otherwise):
             for name in [one for one in known if one not in kept]:
                 del known[name]
 

@@ -1,6 +1,7 @@
 """FleetView: all that the nodes of a cluster told, and the incidents that it makes."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from flapd.core.cost.settings import CostSettings, JobSettings
 from flapd.core.fleet.aligned import AlignedOutages
@@ -123,16 +124,21 @@ class FleetView:
         if _is_past(self._looked_at_ns, _LOOK_EVERY_NS, now_ns):
             self._looked_at_ns = now_ns
             self._affected |= self._stories.open_places()
-        affected, self._affected = self._affected, set()
-        if not affected:
+        if not self._affected:
             return []
-        changed = self._stories.work_out(affected, self._around(now_ns))
+        changed = self._stories.work_out(self._affected, self._around(now_ns))
+        self._affected = set()
         told = self._telling.tell(self._stories.all, _Everything(), changed, (), self._final_ns)
         for incident in told:
             self._counted.take(incident)
         if self._heard > _FORGET_EVERY or _is_past(self._forgot_at_ns, _FORGET_EVERY_NS, now_ns):
             self._forget(now_ns)
         return told
+
+    def left_out(self) -> list[tuple[str, Exception]]:
+        """Jobs and nodes of which it could not be worked out what happened, since it was asked."""
+        found, self._stories.left_out = self._stories.left_out, []
+        return found
 
     def nodes(self, now_ns: int) -> tuple[NodeView, ...]:
         """All nodes that were ever heard of, by a heartbeat or an event."""
@@ -178,9 +184,10 @@ class FleetView:
             now_ns=now_ns,
         )
 
-    def _incident_of(self, story: FleetStory) -> Incident:
+    def _incident_of(self, story: FleetStory) -> Incident | None:
         if story.told is None:
-            story.told = fleet_incident_of(story, self._topology)
+            of_it = partial(fleet_incident_of, story, self._topology)
+            story.told = self._stories.attempt(story.job_name, of_it)
         return story.told
 
     def _forget(self, now_ns: int) -> None:

@@ -53,13 +53,14 @@ _Story = TypeVar("_Story", bound=Tellable)
 class Telling(Generic[_Story]):
     """Keeps revisions; a told incident that is none any more is superseded or withdrawn.
 
-    `count` is called once with each incident that is over.
+    Where `incident_of` has None, what was told stays. `count` is called once with each incident
+    that is over.
     """
 
     def __init__(
         self,
         told: dict[str, Told],
-        incident_of: Callable[[_Story], Incident],
+        incident_of: Callable[[_Story], Incident | None],
         count: Callable[[Incident], None],
     ) -> None:
         self._told, self._incident_of, self._count_over = told, incident_of, count
@@ -124,6 +125,8 @@ class Telling(Generic[_Story]):
     ) -> Iterator[Incident]:
         """The next revision of one, if there is one."""
         told, incident = self._told.get(story.id), self._incident_of(story)
+        if incident is None:
+            return
         members = story.members
         became = {
             name: one

@@ -90,7 +90,8 @@ def _stream(hub: HubSource) -> Iterator[Metric]:
     )
     yield CounterMetricFamily(
         "flapd_hub_messages_refused",
-        "Messages that are no event of the node under whose name they came, or of a newer flapd.",
+        "Messages that are no event of the node under whose name they came, of a newer flapd, "
+        "or that could not be taken by a fault of this one.",
         state.refused,
     )
     if state.waiting is not None:

@@ -104,7 +104,19 @@ def test_one_that_was_over_and_goes_on_is_not_counted_again_by_a_hub_that_starts
     assert losses.is_counted("a")
     losses.take(blamed(lost=150.0))
     assert counted(before) == pytest.approx(150.0)
-    assert before.reopened == {}
+    assert before.otherwise == {}
+
+
+def test_one_that_says_less_now_was_counted_with_more_also_after_a_restart() -> None:
+    totals = taken(blamed(lost=1000.0), blamed(lost=600.0))
+    losses = CountedLosses(totals)
+    losses.restore([blamed(lost=600.0)])
+
+    losses.take(blamed(lost=900.0))
+    assert counted(totals) == pytest.approx(1000.0)
+    losses.take(blamed(lost=1200.0))
+    assert counted(totals) == pytest.approx(1200.0)
+    assert totals.otherwise == {}
 
 
 def test_what_is_forgotten_is_held_no_longer() -> None:
@@ -113,5 +125,5 @@ def test_what_is_forgotten_is_held_no_longer() -> None:
     losses.restore([])
     losses.forget(set())
 
-    assert totals.reopened == {}
+    assert totals.otherwise == {}
     assert not losses.is_counted("a")

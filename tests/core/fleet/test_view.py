@@ -68,6 +68,19 @@ def test_what_a_job_lost_is_counted_once_whatever_its_nodes_claim() -> None:
     assert sum(fleet.totals.gpu_seconds.values()) == found.gpu_seconds.likely
 
 
+def test_the_stall_of_a_node_that_died_ends_with_the_job_that_the_others_saw_end() -> None:
+    fleet = view()
+    watched(fleet, range(1, 4))
+    fleet.beat(beat(0, 90.0), ns(90.01))
+    ended = [job(number, until_unix_ns=ns(400.0), revision=2) for number in range(1, 4)]
+    dead: list[Event] = [outage(0, 100.0, None), stopped_by(0, 100.2, None)]
+    found = one_of(looked(fleet, *map(job, range(4)), *dead, *ended))
+
+    assert found.verdict == "caused"
+    assert found.lost_seconds is not None
+    assert found.lost_seconds.likely < 400.0
+
+
 def test_the_first_error_of_the_whole_job_counts_by_clocks_that_are_right() -> None:
     """The node whose clock is behind seems to be first, and is not."""
     fleet = view()
