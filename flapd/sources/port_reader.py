@@ -1,12 +1,7 @@
-"""PortReader: sweeps the files of one port and says what it saw, and between when.
-
-The raw bytes are compared before anything is parsed: most files have not moved.
-"""
+"""PortReader: sweeps the files of one port and says what it saw, and between when."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from os import pread
 
 from flapd.core.fabric.catalogue import (
     ACTIVE_STATES,
@@ -22,7 +17,7 @@ from flapd.core.fabric.catalogue import (
     Tier,
     stop_of,
 )
-from flapd.core.fabric.parse import UnreadableError, value_names
+from flapd.core.fabric.parse import value_names
 from flapd.model.observation import (
     READ_CARRIER,
     READ_FIRST,
@@ -35,12 +30,12 @@ from flapd.model.observation import (
 )
 from flapd.model.port import Port
 from flapd.model.times import SECOND_NS
-from flapd.sources.files import reason_of
+from flapd.sources.file_reading import FileReading
 from flapd.sources.glances import Glances
 from flapd.sources.netlink_port import NetlinkPort
 from flapd.sources.netlink_reading import NetlinkReading
 from flapd.sources.plan import CARRIER_COUNTS, STATE_FILES, Plan
-from flapd.sources.port_file import LONGEST_VALUE_BYTES, REREGISTERED, PortFile
+from flapd.sources.port_file import PortFile
 from flapd.sources.sample_draft import SampleDraft, Sweep
 
 STATE_CLOSELY_NS = 60 * SECOND_NS
@@ -77,8 +72,6 @@ class PortReader:
         """
         self.port = port
         self.was_up = known_up
-        self.failures: Counter[str] = Counter()
-        """Reads that failed so far, by reason."""
         self.moves = 0
         """How often the link was seen to move, to be compared with what it was before."""
         self._plan = plan
@@ -88,6 +81,10 @@ class PortReader:
         told_of_link = (value for name in of_link for value in value_names(name))
         self._draft = SampleDraft(port.key, {*told_of_link, LINK_DOWN_EVENTS_PHY})
         self.values = self._draft.values
+        self._reading = FileReading(self._draft)
+        self._read = self._reading.read
+        self.failures = self._reading.failures
+        """Reads that failed so far, by reason."""
         self._files = {
             name: PortFile(
                 name, path, LONGEST_LINK_PAUSE_NS if name in of_link else LONGEST_PAUSE_NS
@@ -182,15 +179,15 @@ class PortReader:
     def glanced(self) -> Iterator[Sweep]:
         """The sweeps that were glances since this was asked, each once its values are known."""
         for glance in self._glances.take():
-            self._began_ns = glance.before_ns
+            self._began_ns = self._reading.began_ns = glance.before_ns
             for file, raw in zip(self._glances.others, glance.raws, strict=True):
                 if raw != file.raw:
-                    self._moved(file, raw)
+                    self._reading.moved(file, raw)
             yield Sweep(glance.before_ns, glance.after_ns, READ_WITNESS)
 
     def sweep(self, tier: Tier, *, closely: bool = False) -> Sweep:
         """Reads one tier; `closely` has the state read with it. What was glanced comes before."""
-        before_ns = self._began_ns = self._now_ns()
+        before_ns = self._began_ns = self._reading.began_ns = self._now_ns()
         was_active, ups = self._was_active, self._ups
         ups_before = ups.raw if ups is not None else None
         reads = self._read_for(tier, closely) | self._statistics_read
@@ -297,52 +294,6 @@ class PortReader:
     def _is_close(self) -> bool:
         """The link moved not long ago."""
         return self._began_ns < self._closely_until_ns
-
-    def _read(self, files: Sequence[PortFile]) -> None:
-        """Nearly all of what the sampler does is this loop: most files have not moved."""
-        read = pread
-        for file in files:
-            try:
-                raw = read(file.fd, LONGEST_VALUE_BYTES, 0)
-            except OSError as error:
-                self._not_read(file, error)
-            else:
-                if raw != file.raw:
-                    self._moved(file, raw)
-
-    def _not_read(self, file: PortFile, error: OSError) -> None:
-        """It is not open, or fails."""
-        if file.fd < 0:
-            if file.must_wait(self._began_ns) or self._is_untold(file):
-                return
-            try:
-                raw = file.read()
-            except OSError as on_opening:
-                error = on_opening
-            else:
-                self._moved(file, raw)
-                return
-        self._failed(file, reason_of(error), reason_of(error))
-
-    def _is_untold(self, file: PortFile) -> bool:
-        """A new registration is told before what is read after it."""
-        return self._draft.must_tell(file.name, REREGISTERED)
-
-    def _moved(self, file: PortFile, raw: bytes) -> None:
-        try:
-            values = file.parse(raw)
-        except UnreadableError as error:
-            self._failed(file, str(error), "not understood")
-            return
-        file.gave(raw)
-        self._draft.know(values)
-
-    def _failed(self, file: PortFile, error: str, reason: str) -> None:
-        self.failures[reason] += 1
-        is_news = file.error != error
-        file.failed(error, self._began_ns)
-        if is_news:
-            self._draft.lose(file.value_names, error)
 
     def _read_state(self) -> int:
         self._state_at_ns = self._began_ns
