@@ -163,8 +163,8 @@ def _counts(witness: Witness | None) -> bool:
 def _witness(witness: Witness | None) -> str:
     if witness is None:
         return "not known"
-    if witness.name is None:
-        return "none"
-    value = "-" if witness.value is None else str(witness.value)
     status = witness.status
+    if witness.name is None:
+        return _WITNESS_WORDS.get(status) or status  # a hub is not told the name
+    value = "-" if witness.value is None else str(witness.value)
     return f"{witness.name}\n{value} {_WITNESS_WORDS.get(status, status)}".rstrip()

@@ -219,7 +219,8 @@ def test_the_samples_around_an_outage_are_at_its_node(hub: FakeHub, url: str, ca
 def test_ports_are_shown_up_or_down_and_those_of_one_node_alone(
     hub: FakeHub, url: str, capsys: Out
 ) -> None:
-    hub.hears(beat("node1"), beat("node2", port(up=False)))
+    down = port(up=False, link_layer="InfiniBand", witness="saturated")
+    hub.hears(beat("node1"), beat("node2", down))
 
     assert main(["ports", "--url", url]) == 0
     both = capsys.readouterr()
@@ -228,6 +229,9 @@ def test_ports_are_shown_up_or_down_and_those_of_one_node_alone(
 
     rows = {row.split()[0]: row.split() for row in both.out.splitlines() if row.startswith("node")}
     assert ("up" in rows["node1"], "down" in rows["node2"]) == (True, True)
+    assert "counts" in rows["node1"]
+    assert "InfiniBand" in rows["node2"]
+    assert "at its stop" in one
     assert "node1" not in one
     assert "there are more" not in both.err
     assert main(["ports", "--url", url, "--node", "node3"]) == 2

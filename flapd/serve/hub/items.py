@@ -66,7 +66,8 @@ class FleetPort(msgspec.Struct, frozen=True, kw_only=True):
     guid: str | None
     pci: None = None
     driver: None = None
-    link_layer: None = None
+    link_layer: str | None
+    """null: an older flapd there does not say."""
     netdev: None = None
     state: None = None
     phys_state: None = None

@@ -77,6 +77,7 @@ def fleet_port(
         device=device,
         number=int(number),
         guid=port.guid,
+        link_layer=port.link_layer or None,
         up=None if silent else port.up,
         watched=port.watched,
         ever_up=True if port.watched else None,
