@@ -134,16 +134,22 @@ class Fabric:
         samples = [it for it in self.told if isinstance(it, Sample)]
         return len({it.key for it in samples if name in it.values}) == len(self.readers)
 
-    def next_sample(self, device: int, is_wanted: Callable[[Sample], bool]) -> Sample:
-        """The next that begins after now."""
-        key, now_ns = (KEY, f"{OTHER_GUID}/1")[device], time.monotonic_ns()
+    def next_sample(
+        self, device: int, is_wanted: Callable[[Sample], bool], *, since_ns: int | None = None
+    ) -> Sample:
+        """The next that begins after then, by default after now.
+
+        What follows from a change is told once, perhaps before who made it gets here.
+        """
+        key = (KEY, f"{OTHER_GUID}/1")[device]
+        since_ns = time.monotonic_ns() if since_ns is None else since_ns
         found: list[Sample] = []
 
         def is_there() -> bool:
             found[:] = [
                 it
                 for it in self.told
-                if isinstance(it, Sample) and it.key == key and it.before_ns > now_ns
+                if isinstance(it, Sample) and it.key == key and it.before_ns > since_ns
                 if is_wanted(it)
             ]
             return bool(found)
@@ -215,6 +221,7 @@ def test_a_port_that_something_happened_to_is_read_with_its_state_without_waitin
     fabric = Fabric(tmp_path, slow_ns=HOUR_NS)
     with in_lanes(fabric) as lanes:
         fabric.settle()
+        since_ns = time.monotonic_ns()
         fabric.write("state", "1: DOWN\n")
         fabric.kernel.state, fabric.kernel.physical_state = 1, 2
 
@@ -222,19 +229,20 @@ def test_a_port_that_something_happened_to_is_read_with_its_state_without_waitin
         assert not fabric.readers[1].hurry(lambda port: port.key == KEY)
         lanes.wake(fabric.readers[0])
 
-        fabric.next_sample(0, lambda sample: sample.values.get("state") == 1)
+        fabric.next_sample(0, lambda sample: sample.values.get("state") == 1, since_ns=since_ns)
 
 
 def test_a_link_that_goes_down_and_a_counter_that_stops_are_noted_for_the_asker(
     fabric: Fabric,
 ) -> None:
     with in_lanes(fabric):
-        fabric.next_sample(0, lambda sample: True)
+        since_ns = fabric.next_sample(0, lambda sample: True).before_ns
         fabric.kernel.state, fabric.kernel.physical_state = 1, 2
-        fabric.next_sample(0, lambda sample: sample.values.get("state") == 1)
+        fabric.next_sample(0, lambda sample: sample.values.get("state") == 1, since_ns=since_ns)
+        since_ns = time.monotonic_ns()
         fabric.kernel.state, fabric.kernel.physical_state = 4, 5
         fabric.write("counters/link_downed", "255\n")
-        fabric.next_sample(0, lambda sample: sample.values.get("state") == 4)
+        fabric.next_sample(0, lambda sample: sample.values.get("state") == 4, since_ns=since_ns)
         fabric.next_sample(0, lambda sample: True)
 
     of_it = [noted[1:] for noted in fabric.asker.noted if noted[0] == KEY]
@@ -245,13 +253,16 @@ def test_a_link_that_goes_down_and_a_counter_that_stops_are_noted_for_the_asker(
 
 def test_statistics_of_the_netdev_go_with_the_next_sample_and_say_so(fabric: Fabric) -> None:
     with in_lanes(fabric):
-        fabric.next_sample(0, lambda sample: True)
+        since_ns = fabric.next_sample(0, lambda sample: True).before_ns
         fabric.asker.statistics[KEY] = {"ethtool/link_down_events_phy": 7}
-        sample = fabric.next_sample(0, lambda sample: bool(sample.reads & READ_STATISTICS))
+        sample = fabric.next_sample(
+            0, lambda sample: bool(sample.reads & READ_STATISTICS), since_ns=since_ns
+        )
         assert sample.values["ethtool/link_down_events_phy"] == 7
 
+        since_ns = time.monotonic_ns()
         fabric.asker.statistics[KEY] = "ENODEV"
-        lost = fabric.next_sample(0, lambda sample: bool(sample.errors))
+        lost = fabric.next_sample(0, lambda sample: bool(sample.errors), since_ns=since_ns)
     assert lost.errors == {"ethtool/link_down_events_phy": "ENODEV"}
     assert not lost.reads & READ_STATISTICS
 
