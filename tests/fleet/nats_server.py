@@ -76,6 +76,15 @@ async def client(url: str, **options: Any) -> Client:
     return await nats.connect(url, error_cb=ignored, allow_reconnect=False, **options)
 
 
+async def settled(connection: Client) -> None:
+    """The server has taken all that was asked and told so far.
+
+    The client's ping overtakes what it has not written yet; it has by the time of the pong.
+    """
+    await connection.flush()
+    await connection.flush()
+
+
 async def make_stream(connection: Client, **changes: Any) -> None:
     """The stream as it is deployed, on one server."""
     asked = {**STREAM, "num_replicas": 1, "max_bytes": 1 << 28, **changes}

@@ -19,7 +19,7 @@ from flapd.fleet.subjects import event_subject, heartbeat_subject
 from flapd.model.consuming import Position
 from flapd.model.event import Event
 from flapd.model.fleet import FLEET_VERSION, Heartbeat, NodeEvent, decode_node_event, encode
-from tests.fleet.nats_server import STREAM, NatsServer, client, make_stream
+from tests.fleet.nats_server import STREAM, NatsServer, client, make_stream, settled
 from tests.fleet.test_publish import until
 from tests.store.jobs import fault, incident, job, stall
 from tests.store.outages import outage
@@ -100,7 +100,7 @@ async def tell(
         told = NodeEvent(FLEET_VERSION, cluster, node, 1, event)
         subject = event_subject(cluster, node, told.kind)
         await connection.publish(subject, encode(told), headers={"Nats-Msg-Id": told.message_id})
-    await connection.flush()
+    await settled(connection)
 
 
 async def test_every_event_is_taken_in_the_order_of_the_stream(

@@ -17,7 +17,14 @@ from nats.errors import TimeoutError as NatsTimeoutError
 
 from flapd.fleet.subjects import event_subject, heartbeat_subject, inbox_prefix
 from flapd.model.fleet import FLEET_VERSION, NodeEvent, decode_node_event, encode
-from tests.fleet.nats_server import PATIENCE_SECONDS, ROOT, NatsServer, make_stream, messages
+from tests.fleet.nats_server import (
+    PATIENCE_SECONDS,
+    ROOT,
+    NatsServer,
+    make_stream,
+    messages,
+    settled,
+)
 from tests.fleet.telling import NODE, Telling, telling
 from tests.fleet.test_consume import Store, reading
 from tests.fleet.test_publish import is_told, until
@@ -143,12 +150,12 @@ async def test_an_agent_may_not_tell_for_another_node(
     site: Site, agent: Client, admin: Client
 ) -> None:
     heard = await admin.subscribe("flapd-heartbeat.>")
-    await admin.flush()
+    await settled(admin)
 
     assert await is_refused(agent, event_subject("default", OTHER, "flap"), told_of(OTHER))
     await agent.publish(heartbeat_subject("default", OTHER), b"")
     await agent.publish(heartbeat_subject("default", NODE), b"own")
-    await agent.flush()
+    await settled(agent)
 
     await until(lambda: len(site.refused) == 2, "both refusals")
     assert await messages(admin) == []
@@ -167,7 +174,7 @@ async def test_an_agent_may_not_read_what_others_tell_or_are_told(
     await until(lambda: any("subscription" in error for error in site.refused), "the refusal")
     other = await site.client(OTHER, inbox_prefix=inbox_prefix("default", OTHER))
     answer = await asked(other, event_subject("default", OTHER, "flap"), told_of(OTHER))
-    await agent.flush()
+    await settled(agent)
     assert answer["stream"] == "FLAPD"
     assert heard.pending_msgs == 0
     await other.close()
@@ -202,7 +209,7 @@ async def test_a_hub_reads_everything_and_changes_nothing(
     await asked(agent, event_subject("default", NODE, "flap"), told_of(NODE))
     hub = await site.client("hub")
     beats = await hub.subscribe("flapd-heartbeat.>")
-    await hub.flush()
+    await settled(hub)
     await agent.publish(heartbeat_subject("default", NODE), b"beat")
 
     events = await hub.jetstream().pull_subscribe("flapd.>", stream="FLAPD")

@@ -12,7 +12,14 @@ from nats.aio.msg import Msg
 from flapd.fleet.subjects import event_subject
 from flapd.model.event import Event
 from flapd.model.fleet import NodeEvent, decode_heartbeat, decode_node_event
-from tests.fleet.nats_server import PATIENCE_SECONDS, NatsServer, client, make_stream, messages
+from tests.fleet.nats_server import (
+    PATIENCE_SECONDS,
+    NatsServer,
+    client,
+    make_stream,
+    messages,
+    settled,
+)
 from tests.fleet.telling import NODE, Telling, telling
 from tests.store.jobs import fault, incident, job, stall
 from tests.store.outages import outage
@@ -216,7 +223,7 @@ async def test_an_answer_that_is_no_acknowledgement_is_none(
         await message.respond(b"\x00 nonsense")
 
     listening = await reader.subscribe("flapd.>", cb=answer)
-    await reader.flush()
+    await settled(reader)
     node.commit(outage())
     node.publish(server.url)
     await until(lambda: "told in the log" in node.state().reason, "the reason")
@@ -256,7 +263,7 @@ async def test_a_node_says_again_and_again_that_it_lives(
 ) -> None:
     await make_stream(reader)
     heard = await reader.subscribe("flapd-heartbeat.>")
-    await reader.flush()
+    await settled(reader)
     node.commit(outage(), outage("b"))
     node.publish(server.url)
     await until(lambda: is_told(node), "all of it")

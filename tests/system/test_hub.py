@@ -14,7 +14,7 @@ from flapd.fleet.subjects import event_subject, heartbeat_subject
 from flapd.model.event import Event
 from flapd.model.fleet import FLEET_VERSION, Heartbeat, NodeEvent, encode
 from flapd.model.times import SECOND_NS
-from tests.fleet.nats_server import NatsServer, client, make_stream
+from tests.fleet.nats_server import NatsServer, client, make_stream, settled
 from tests.serve.hub.fake_hub import beat, port
 from tests.store.jobs import fault
 from tests.store.outages import WALL_NS, outage
@@ -55,7 +55,7 @@ async def tell(url: str, *told: Event | Heartbeat) -> None:
         else:
             event = NodeEvent(FLEET_VERSION, "default", one.node, 1, one)
             await connection.publish(event_subject("default", one.node, event.kind), encode(event))
-    await connection.flush()
+    await settled(connection)
     await connection.close()
 
 
