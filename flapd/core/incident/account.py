@@ -8,6 +8,7 @@ from flapd.core.incident.closing import is_open
 from flapd.core.incident.evidence import begin_ns, missing_seconds
 from flapd.core.incident.repeat_words import repeats_sentence
 from flapd.core.incident.story import Story
+from flapd.core.incident.windows import lag_of
 from flapd.core.incident.words import clock, day_and_clock, listed, percent, plural, seconds
 from flapd.core.job.queue_pairs import FORM as QUEUE_PAIRS
 from flapd.model.event import Outage
@@ -205,24 +206,34 @@ def reasons_of(blame: Blame, story: Story) -> Iterator[str]:
 
 
 def _figures(top: Share, blame: Blame, story: Story) -> str:
-    rho = rho_of(top, blame, story)
-    ratio = f", {rho:.2f} times the retry budget" if rho is not None else ""
-    lag = top.lag_seconds
-    how = f"{seconds(lag)} after" if lag >= 0 else f"{seconds(-lag)} before"
     is_alone = top.probability == top.together
     which = "it" if is_alone else "one of those that were down together"
     verb = "is" if blame.is_blamed else "would be"
     return (
-        f"{_what(blame.symptom)} came {how} the down of {_port(top.outage, story)}{ratio}: "
+        f"{_what(blame.symptom)} came {_when(top, blame, story)}: "
         f"{which} {verb} the cause with a probability of {percent(top.together)}; that a flap "
         f"stands there by accident has one of {percent(top.chance)}."
     )
 
 
+def _when(top: Share, blame: Blame, story: Story) -> str:
+    port, lag = _port(top.outage, story), top.lag_seconds
+    if top.start_ns is not None:
+        since = seconds((time_ns(blame.symptom) - top.start_ns) / SECOND_NS)
+        been_down = seconds(sum(lag_of(top.start_ns, top.outage)) / 2)
+        return f"{since} after the job was started, when {port} had been down for {been_down}"
+    rho = rho_of(top, blame, story)
+    ratio = f", {rho:.2f} times the retry budget" if rho is not None else ""
+    how = f"{seconds(lag)} after" if lag >= 0 else f"{seconds(-lag)} before"
+    return f"{how} the down of {port}{ratio}"
+
+
 def rho_of(share: Share, blame: Blame, story: Story) -> float | None:
-    """Lag over the budget, of an error of the transport."""
+    """Lag over the budget, of an error of the transport that waited for the port to come back."""
     symptom, nominal = blame.symptom, story.scene.terms.budget.nominal
     if isinstance(symptom, Stall) or symptom.kind != "transport_error":
+        return None
+    if share.start_ns is not None:
         return None
     return share.lag_seconds / nominal if 0 < nominal < float("inf") else None
 
@@ -237,7 +248,12 @@ def _what(symptom: Fault | Stall) -> str:
 def _doubts(top: Share, blame: Blame, story: Story) -> Iterator[str]:
     missing = missing_seconds(top.outage, story.scene.until_ns).value
     budget = story.scene.terms.budget
-    if missing < budget.low:
+    if top.start_ns is not None:
+        yield (
+            "NCCL passes over a port that is not active when a job is started: some jobs run "
+            "without it, and others fail for other reasons."
+        )
+    elif missing < budget.low:
         yield (
             f"A flap of {seconds(missing)} is waited out: the transport retries for "
             f"{seconds(budget.low)} at least. It should have cost a short stall, and no more."

@@ -48,7 +48,10 @@ def _about_timeouts(story: Story, regime: Regime | None) -> Iterator[str]:
             yield "Nothing to do for the job: it went on by itself."
         return
     missing = missing_seconds(top.outage, story.scene.until_ns).value
-    if top.outage.up is None:
+    if top.start_ns is not None:
+        node = f" on {top.outage.node}" if story.scene.evidence.is_fleet else ""
+        yield f"Start the job on other nodes, or once {top.outage.port}{node} is up again."
+    elif top.outage.up is None:
         yield f"{top.outage.port} is still down: no timeout would have helped so far."
     elif regime == "watchdog" and not story.scene.terms.inputs.coordinated.value:
         yield "Run an NCCL that hands errors on (2.19 or later): this one hangs until the watchdog."

@@ -16,6 +16,13 @@ from flapd.core.incident.deeds import kills_so, others_per_second, stalls_so
 from flapd.core.incident.evidence import begin_ns, end_ns
 from flapd.core.incident.other import other_cause, weak_cause
 from flapd.core.incident.scene import Scene
+from flapd.core.incident.starts import (
+    FAILED_STARTS_PER_SECOND,
+    MISSED_PORT,
+    START_UP_SECONDS,
+    down_at_start,
+    is_of_start,
+)
 from flapd.core.incident.windows import (
     CLOCK_SECONDS,
     Window,
@@ -54,6 +61,8 @@ class Suspect(msgspec.Struct, frozen=True):
     """pi: the chance that such a flap brings such a symptom."""
     weight: float
     """pi * g, per second."""
+    start_ns: int | None = None
+    """Of the job, where the port was down already when it was started."""
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -66,6 +75,8 @@ class Share(msgspec.Struct, frozen=True):
     lag_seconds: float
     deed: float
     """pi: the chance that such a flap brings such a symptom."""
+    start_ns: int | None = None
+    """Of the job, in unix time, where the port was down already; None: it went down later."""
 
 
 class Blame(msgspec.Struct, frozen=True):
@@ -120,7 +131,7 @@ def blame(symptom: Fault | Stall, scene: Scene) -> Blame:
     window = window_of(symptom, scene)
     another = other_cause(symptom, scene) or scene.other_causes.get(symptom.id)
     groups = [_at_one_price(group) for group in _at_once(_suspects(symptom, scene, window), scene)]
-    others = others_per_second(symptom, scene) * (_ANOTHER_SEEN if another else 1.0)
+    others = _others_per_second(symptom, scene) * (_ANOTHER_SEEN if another else 1.0)
     blamed = shares_of_blame([_sum(group) for group in groups], others)
     shares = [
         Share(
@@ -130,6 +141,7 @@ def blame(symptom: Fault | Stall, scene: Scene) -> Blame:
             chance=_chance(one, symptom, scene, window),
             lag_seconds=sum(one.lag_seconds) / 2,
             deed=one.deed,
+            start_ns=one.start_ns,
         )
         for group, together in zip(groups, blamed, strict=False)
         for one in group
@@ -140,7 +152,7 @@ def blame(symptom: Fault | Stall, scene: Scene) -> Blame:
 
 def _suspects(symptom: Fault | Stall, scene: Scene, window: Window) -> list[Suspect]:
     """In order of time, so that the sums come out the same."""
-    found = []
+    found = _into_which_it_started(symptom, scene)
     for outage in _near(symptom, scene, window):
         lag = _lags(symptom, outage)
         if lag[1] < window.low or lag[0] > window.high:
@@ -148,8 +160,31 @@ def _suspects(symptom: Fault | Stall, scene: Scene, window: Window) -> list[Susp
         deed = _deed(symptom, outage, scene)
         weight = window.density(*lag) * deed
         if weight > 0:
-            found.append(Suspect(outage, lag, deed, weight))
-    return found
+            known = found.get(outage.id)
+            if known is None or weight > known.weight:
+                found[outage.id] = Suspect(outage, lag, deed, weight)
+    return sorted(found.values(), key=lambda one: (begin_ns(one.outage), one.outage.id))
+
+
+def _into_which_it_started(symptom: Fault | Stall, scene: Scene) -> dict[str, Suspect]:
+    """Outages by id: to a job that is just starting it is the same how long they went on before."""
+    if isinstance(symptom, Stall) or not is_of_start(symptom, scene):
+        return {}
+    return {
+        outage.id: Suspect(
+            outage,
+            _lags(symptom, outage),
+            MISSED_PORT,
+            MISSED_PORT / START_UP_SECONDS,
+            start_ns,
+        )
+        for outage, start_ns in down_at_start(symptom, scene)
+    }
+
+
+def _others_per_second(symptom: Fault | Stall, scene: Scene) -> float:
+    others = others_per_second(symptom, scene)
+    return others + FAILED_STARTS_PER_SECOND if is_of_start(symptom, scene) else others
 
 
 def _near(symptom: Fault | Stall, scene: Scene, window: Window) -> Sequence[Outage]:
@@ -234,6 +269,9 @@ def _deed(symptom: Fault | Stall, outage: Outage, scene: Scene) -> float:
 
 def _chance(one: Suspect, symptom: Fault | Stall, scene: Scene, window: Window) -> float:
     low, high = one.lag_seconds
-    omega = window.width_of(window.density(low, high)) + (high - low)
+    if one.start_ns is None:
+        omega = window.width_of(window.density(low, high)) + (high - low)
+    else:
+        omega = high  # any flap since then that went on would stand there as well
     rate = scene.background.per_second(begin_ns(one.outage), time_ns(symptom))
     return met_by_chance(rate, omega)

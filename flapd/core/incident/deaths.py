@@ -120,7 +120,10 @@ def _detect_seconds(story: Story, death: Fault) -> tuple[Given[float], bool]:
         return Given(ran, max(0.0, ran - ahead), ran, "log"), True
     top = None if story.decisive is None else story.decisive.top
     if top is not None:
-        lag = max(0.0, top.lag_seconds)
+        waited = top.lag_seconds
+        if top.start_ns is not None:
+            waited = (time_ns(death) - top.start_ns) / SECOND_NS
+        lag = max(0.0, waited)
         return Given(lag, max(0.0, lag - error), lag + error, "measured"), True
     return _detect_by_model(story, death), False
 

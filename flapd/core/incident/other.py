@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from flapd.core.incident.out_of_step import OutOfStep
 from flapd.core.incident.scene import Scene
+from flapd.core.incident.starts import is_of_start
 from flapd.model.fault import Fault
 from flapd.model.stall import Stall
 from flapd.model.standing import Standing
@@ -11,7 +12,6 @@ from flapd.model.times import SECOND_NS
 
 LINK_STATUSES = frozenset({None, 12, 13, 19, 20, 21})
 """Work completions that a path which is gone can bring (libibverbs, enum ibv_wc_status)."""
-_START_UP_NS = 120 * SECOND_NS
 
 
 def other_cause(symptom: Fault | Stall, scene: Scene) -> str | None:
@@ -32,7 +32,7 @@ def weak_cause(symptom: Fault | Stall, scene: Scene) -> str | None:
             f"the watchdog of {_who(symptom)} itself was stuck: a call of CUDA or NCCL, "
             "or a lock of the interpreter, before any error of the transport"
         )
-    if symptom.kind in ("transport_error", "nccl_error") and _at_start(symptom, scene):
+    if is_of_start(symptom, scene):
         return "it came while the job was connecting: a route, a GID or a peer that is not there"
     return None
 
@@ -95,13 +95,6 @@ def _is_of(standing: Standing, fault: Fault) -> bool:
 def _waits(rank: int, standings: Iterable[Standing]) -> bool:
     """In a collective of any group, which the fabric may hold up."""
     return any(one.states.get(rank, "completed") != "completed" for one in standings)
-
-
-def _at_start(fault: Fault, scene: Scene) -> bool:
-    starts = [job.since_unix_ns for job in scene.jobs]
-    return fault.time_ns is not None and any(
-        start <= fault.time_ns <= start + _START_UP_NS for start in starts
-    )
 
 
 def _who(fault: Fault) -> str:

@@ -10,7 +10,7 @@ from flapd.model.fault import FAULT_KINDS, Fault
 from flapd.model.given import exactly
 from flapd.model.job import Job
 from flapd.model.stall import STALL_CLASSES, Stall
-from tests.core.incident.parts import PORTS, fault, job, ns, outage, policy, stall
+from tests.core.incident.parts import DAY, PORTS, fault, job, ns, outage, policy, stall
 
 Item = Outage | Fault | Stall | Job
 
@@ -69,6 +69,7 @@ def jobs(draw: st.DrawFn, name: str) -> Job:
         ports=dict.fromkeys(ports, "queue_pair"),
         kind=draw(st.sampled_from(["training", "training", "elastic", "inference"])),
         world_size=draw(st.sampled_from([None, exactly(8, "log"), exactly(1024, "log")])),
+        since_unix_ns=draw(st.sampled_from([ns(-DAY), ns(-DAY), ns(400)])),
         until_unix_ns=draw(st.sampled_from([None, None, ns(700)])),
         stalls_seen_since_unix_ns=draw(st.sampled_from([None, ns(-100)])),
         policy=policy(

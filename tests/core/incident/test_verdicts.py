@@ -6,7 +6,7 @@ import pytest
 
 from flapd.core.incident.evidence import Watched
 from flapd.core.incident.incidents import incidents_of
-from flapd.model.fault import FaultKind
+from flapd.model.fault import Fault, FaultKind
 from flapd.model.given import exactly
 from flapd.model.incident import Incident
 from flapd.model.standing import Standing
@@ -28,6 +28,10 @@ from tests.core.incident.parts import (
 def only(*items: Any, **known: Any) -> Incident:
     (found,) = incidents_of(evidence(*items, **known))
     return found
+
+
+def verdicts(*items: Any) -> set[str]:
+    return {one.verdict for one in incidents_of(evidence(*items))}
 
 
 def test_a_stall_that_fits_a_short_flap_is_caused_by_it() -> None:
@@ -168,6 +172,43 @@ def test_an_error_while_a_job_connects_is_not_the_fabric_unless_a_port_went_down
 
     assert only(young, transport_error(1000)).verdict == "not_fabric"
     assert only(young, outage(968, 60), transport_error(1000)).verdict == "caused"
+
+
+@pytest.mark.parametrize("goes_on", [None, 2000.0])
+@pytest.mark.parametrize("error", [transport_error(1000), fault("nccl_error", 1000)])
+def test_a_job_started_while_a_port_was_down_may_have_failed_for_want_of_it(
+    goes_on: float | None, error: Fault
+) -> None:
+    young = job(since_unix_ns=ns(990), ports={})
+
+    found = only(young, outage(100, goes_on), error)
+
+    assert found.verdict == "likely"
+    assert [(one.port, one.rho) for one in found.causes] == [("mlx5_0/1", None)]
+    assert found.causes[0].lag_seconds == pytest.approx(900, abs=2)
+    said = " ".join(found.explanation)
+    assert "10.0 s after the job was started, when mlx5_0/1 had been down for 14 min 50 s" in said
+    assert "Start the job on other nodes, or once mlx5_0/1 is up again." in found.advice
+    assert found.parts is not None
+    assert found.parts.detect == pytest.approx(10)
+
+
+def test_a_port_that_was_back_before_a_job_was_started_did_not_keep_it_from_starting() -> None:
+    young = job(since_unix_ns=ns(990), ports={})
+
+    assert verdicts(young, outage(100, 880), transport_error(1000)) == {"not_fabric"}
+
+
+def test_a_port_that_the_job_never_used_did_not_keep_it_from_starting() -> None:
+    young = job(since_unix_ns=ns(990), ports={"guid1/1": "log"})
+
+    assert "likely" not in verdicts(young, outage(100, None), transport_error(1000))
+
+
+def test_a_job_that_has_long_started_does_not_fail_for_a_port_it_did_without() -> None:
+    old = job(since_unix_ns=ns(990), ports={})
+
+    assert "likely" not in verdicts(old, outage(100, None), transport_error(2000))
 
 
 def test_a_node_whose_gpus_were_idle_was_late_itself() -> None:
