@@ -95,8 +95,8 @@ def _account(found: StepAnswer, gpus: int) -> Iterator[str]:
     )
     if waited.deaths:
         yield (
-            f"{waited.deaths} of them were longer than the retry budget: they end a job rather "
-            "than lengthen its steps, and are not in these figures (`flapd cost`)."
+            f"Of these {waited.deaths:,} outlasted the retry budget: that ends a job rather than "
+            "lengthen its steps, and is not in these figures (`flapd cost`)."
         )
     if fabric.stalled_more:
         yield "There were more stalls in that time than were looked at: they took at least this."

@@ -58,4 +58,5 @@ def _port(node: int, port: int, *, up: bool) -> PortState:
         flapping=False,
         maintenance=False,
         grace=False,
+        link_layer="InfiniBand",
     )

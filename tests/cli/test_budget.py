@@ -147,9 +147,7 @@ def test_deaths_are_told_apart_from_what_lengthens_steps(
     with agent_at(here, (long,), (view(),)):
         assert here.command("budget", *WORDS, "--measured", "7.2") == 0
 
-    assert "1 of them were longer than the retry budget" in " ".join(
-        capsys.readouterr().out.split()
-    )
+    assert "Of these 1 outlasted the retry budget" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
