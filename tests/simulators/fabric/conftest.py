@@ -36,7 +36,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield begin
     for process in processes:
         process.terminate()
-        process.wait(timeout=5)
+        process.wait(timeout=20)
         for pipe in (process.stdin, process.stdout):
             assert pipe is not None
             pipe.close()

@@ -19,7 +19,7 @@ class Running:
     def end(self) -> int:
         """Its exit code, after SIGTERM."""
         self.process.terminate()
-        return self.process.wait(timeout=5)
+        return self.process.wait(timeout=20)
 
 
 Start = Callable[..., Running]

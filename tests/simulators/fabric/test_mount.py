@@ -156,7 +156,7 @@ def test_sigterm_ends_it_and_its_reader_while_a_read_hangs(start: Start) -> None
 
     assert running.end() == 0
     assert not is_mounted(running.root)
-    _, told = reader.communicate(timeout=5)
+    _, told = reader.communicate(timeout=20)
     assert reader.returncode == 1
     assert "OSError" in told
 
@@ -168,7 +168,7 @@ def test_the_end_of_stdin_ends_it_where_asked(start: Start) -> None:
     assert stdin is not None
     stdin.close()
 
-    assert running.process.wait(timeout=5) == 0
+    assert running.process.wait(timeout=20) == 0
     assert not is_mounted(running.root)
 
 
@@ -177,7 +177,7 @@ def test_unmounted_by_somebody_else_it_ends(start: Start) -> None:
 
     subprocess.run(["fusermount3", "-u", str(running.root)], check=True)
 
-    assert running.process.wait(timeout=5) == 0
+    assert running.process.wait(timeout=20) == 0
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_where_fuse_cannot_work_one_sentence_says_why(
 def test_killed_it_leaves_no_stale_mount(start: Start) -> None:
     running = start(two_ports())
     running.process.kill()
-    running.process.wait(timeout=5)
+    running.process.wait(timeout=20)
     deadline = time.monotonic() + 20
 
     while is_mounted(running.root):

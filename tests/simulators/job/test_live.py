@@ -118,12 +118,15 @@ def test_the_mounted_ports_of_a_node_stand_still_with_the_job(tmp_path: Path) ->
 
     with simulated_fabric(node, node_scenario(run, 0), 0.0) as truth:
         counter = node.sysfs / "class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
-        moved = set()
+        reads = []
         while (at := time.monotonic_ns() - truth.origin_monotonic_ns) < 5 * SECOND_NS:
-            moved.add((at // 10_000_000, int(counter.read_text())))
+            value = int(counter.read_text())
+            reads.append((at, value, time.monotonic_ns() - truth.origin_monotonic_ns))
 
     def sent_within(first: float, last: float) -> int:
-        values = [value for tick, value in moved if first <= tick / 100 <= last]
+        """By reads that began and ended then."""
+        within = (first * SECOND_NS, last * SECOND_NS)
+        values = [value for at, value, end in reads if within[0] <= at and end <= within[1]]
         return max(values) - min(values)
 
     assert sent_within(1.0, 1.9) > 0
