@@ -1,5 +1,6 @@
 """Asking: whoever runs flapd, over its socket; with what any Python has, in any machine."""
 
+import faulthandler
 import http.client
 import json
 import socket
@@ -26,6 +27,7 @@ def wait_for(
             return result
         time.sleep(every_seconds)
         looks += 1
+    faulthandler.dump_traceback()  # where all threads of this process are
     raise AssertionError(f"{what} did not come within {within_seconds} s")
 
 
