@@ -19,7 +19,7 @@ from simulators.fabric.truth import Truth
 from tests.asking import Asked, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 T = TypeVar("T")
 
