@@ -17,7 +17,6 @@ from flapd.core.incident.evidence import begin_ns, end_ns
 from flapd.core.incident.other import other_cause, weak_cause
 from flapd.core.incident.scene import Scene
 from flapd.core.incident.starts import (
-    FAILED_STARTS_PER_SECOND,
     MISSED_PORT,
     START_UP_SECONDS,
     down_at_start,
@@ -131,7 +130,7 @@ def blame(symptom: Fault | Stall, scene: Scene) -> Blame:
     window = window_of(symptom, scene)
     another = other_cause(symptom, scene) or scene.other_causes.get(symptom.id)
     groups = [_at_one_price(group) for group in _at_once(_suspects(symptom, scene, window), scene)]
-    others = _others_per_second(symptom, scene) * (_ANOTHER_SEEN if another else 1.0)
+    others = others_per_second(symptom, scene) * (_ANOTHER_SEEN if another else 1.0)
     blamed = shares_of_blame([_sum(group) for group in groups], others)
     shares = [
         Share(
@@ -180,11 +179,6 @@ def _into_which_it_started(symptom: Fault | Stall, scene: Scene) -> dict[str, Su
         )
         for outage, start_ns in down_at_start(symptom, scene)
     }
-
-
-def _others_per_second(symptom: Fault | Stall, scene: Scene) -> float:
-    others = others_per_second(symptom, scene)
-    return others + FAILED_STARTS_PER_SECOND if is_of_start(symptom, scene) else others
 
 
 def _near(symptom: Fault | Stall, scene: Scene, window: Window) -> Sequence[Outage]:

@@ -8,6 +8,7 @@ from flapd.core.cost.bounds import lost_range
 from flapd.core.cost.budget import death_probability
 from flapd.core.incident.evidence import missing_seconds
 from flapd.core.incident.scene import LONGEST_OPEN_NS, Scene
+from flapd.core.incident.starts import FAILED_STARTS_PER_SECOND, is_of_start
 from flapd.core.incident.windows import SOONEST, UNUSUAL, lag_of, window_of_stall
 from flapd.model.event import Outage
 from flapd.model.fault import Fault
@@ -157,12 +158,13 @@ def others_per_second(symptom: Fault | Stall, scene: Scene) -> float:
     """mu0: how often such a symptom comes without a flap.
 
     Software fails in small jobs as well: they are not taken to be safer than one of 1,024 GPUs. A
-    stall that goes on may be a death.
+    stall that goes on may be a death. A job that is connecting fails for more reasons.
     """
     if isinstance(symptom, Stall) and not scene.never_ended(symptom):
         return _stalls_per_second(symptom, scene)
     gpus = max(scene.terms.world_size or _USUAL_GPUS, _USUAL_GPUS)
-    return _OTHERS_PER_SECOND * gpus / _USUAL_GPUS
+    others = _OTHERS_PER_SECOND * gpus / _USUAL_GPUS
+    return others + FAILED_STARTS_PER_SECOND if is_of_start(symptom, scene) else others
 
 
 def _is_in_a_pause(outage: Outage, stall: Stall) -> bool:

@@ -29,7 +29,7 @@ def is_of_start(symptom: Fault | Stall, scene: Scene) -> bool:
     """An error of the transport, while the job was connecting."""
     if isinstance(symptom, Stall) or symptom.kind not in ("transport_error", "nccl_error"):
         return False
-    return any(True for _ in _starts(symptom, scene))
+    return bool(_starts(symptom, scene))
 
 
 def down_at_start(fault: Fault, scene: Scene) -> Iterator[tuple[Outage, int]]:
